@@ -1,0 +1,296 @@
+//! `handoffd key`: the keys that prove who signed.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+
+use super::printer::{BOLD, DIM};
+use super::{Context, Exit, Failure, parse_time};
+use crate::limits;
+use crate::os::{clock, files, random};
+use crate::policy::{Workspace, plain};
+use crate::proof::{Algorithm, Key, Keyring, Purpose, Secret, Seed, to_hex};
+use crate::timestamp::Timestamp;
+
+/// Manage the keys that prove who signed.
+#[derive(Debug, Subcommand)]
+pub(super) enum KeyCommand {
+    /// Add a key: from a file, a public key, or a new one
+    Add(Add),
+    /// List the keys; secrets are never shown
+    List,
+    /// Remove a key; what it signed is refused from then on
+    Remove(Remove),
+}
+
+/// Add a key.
+///
+/// Without --secret-file or --public-key a new key is made. An hmac-sha256 secret stays in
+/// memory/keyring.json; of an ed25519 key only the public half does, and a new private half is written to
+/// a file of its own for its owner to take away.
+#[derive(Debug, Args)]
+pub(super) struct Add {
+    /// Whose key it is: a principal such as user:main, or a route's owner
+    #[arg(long, value_name = "ID", value_parser = bounded)]
+    owner: String,
+
+    /// The key's id, which proofs name
+    #[arg(long, value_name = "KEYID", value_parser = bounded)]
+    id: String,
+
+    /// hmac-sha256 or ed25519
+    #[arg(long, value_name = "ALGORITHM", default_value = "hmac-sha256")]
+    alg: Algorithm,
+
+    /// What the key is for: envelope, dispatch or request
+    #[arg(long, value_name = "PURPOSE", default_value = "envelope")]
+    purpose: Purpose,
+
+    /// The secret, or the Ed25519 seed: the file's bytes without one final newline; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "public_key")]
+    secret_file: Option<PathBuf>,
+
+    /// The public half of an ed25519 key, 64 hex digits
+    #[arg(long, value_name = "HEX")]
+    public_key: Option<String>,
+
+    /// From when the key counts
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    not_before: Option<Timestamp>,
+
+    /// From when it no longer counts
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    not_after: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Remove {
+    /// The key's id
+    id: String,
+}
+
+fn bounded(text: &str) -> Result<String, String> {
+    let sound = (1..=128).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    if sound { Ok(text.to_owned()) } else { Err("1 to 128 characters, no control characters".to_owned()) }
+}
+
+/// A key that is not in the ring yet.
+struct NewKey {
+    key: Key,
+    /// The text of a new private half, which its owner must be given.
+    private_half: Option<zeroize::Zeroizing<Vec<u8>>>,
+}
+
+impl KeyCommand {
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Add(add) => add.run(context),
+            Self::List => list(context),
+            Self::Remove(remove) => remove.run(context),
+        }
+    }
+}
+
+impl Add {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let workspace = &context.workspace;
+        let _lock = lock(workspace)?;
+        let mut keyring = workspace.load_keyring()?;
+        if keyring.get(&self.id).is_some() {
+            return Err(Failure(format!(
+                "there is a key `{}` already; ids are never used again for another key",
+                self.id
+            )));
+        }
+        let NewKey { key, private_half } = self.make()?;
+        let key = key.valid_between(self.not_before, self.not_after);
+        let shown = describe(&key, clock::now());
+        keyring.add(key).map_err(|fault| Failure(format!("the keyring {fault}")))?;
+        let seed_file = match private_half {
+            None => None,
+            Some(seed) => {
+                let path = seed_path(workspace, &self.id);
+                files::create_private(&path, &seed)
+                    .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))?;
+                Some(path)
+            }
+        };
+        save(workspace, &keyring)?;
+        if context.printer.is_json() {
+            context.printer.value(&shown);
+        } else {
+            context.printer.line(&format!(
+                "added {BOLD}{}{BOLD:#}, {} key of {} for {}",
+                self.id,
+                self.alg.name(),
+                self.owner,
+                self.purpose.name()
+            ));
+        }
+        if let Some(path) = seed_file {
+            context.printer.note(&format!(
+                "its private half is in {}; it belongs to {}, and the gateway does not need it",
+                path.display(),
+                self.owner
+            ));
+        }
+        Ok(Exit::Done)
+    }
+
+    fn make(&self) -> Result<NewKey, Failure> {
+        let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
+        let mut private_half = None;
+        let key = match (self.alg, secret, &self.public_key) {
+            (Algorithm::HmacSha256, _, Some(_)) => {
+                return Err(Failure::new("--public-key is for --alg ed25519"));
+            }
+            (Algorithm::HmacSha256, secret, None) => {
+                let secret = match secret {
+                    Some(secret) => secret,
+                    None => Secret::new(random::secret_bytes::<32>()?.to_vec()),
+                };
+                Key::hmac(&self.id, &self.owner, self.purpose, secret)
+                    .ok_or_else(|| Failure::new("the secret is empty"))?
+            }
+            (Algorithm::Ed25519, _, Some(public)) => {
+                Key::ed25519(&self.id, &self.owner, self.purpose, public).ok_or_else(|| {
+                    Failure::new("--public-key is not an Ed25519 public key of 64 lower-case hex digits")
+                })?
+            }
+            (Algorithm::Ed25519, Some(secret), None) => {
+                let seed = Seed::from_secret(&secret).ok_or_else(|| {
+                    Failure::new(
+                        "the secret file is not an Ed25519 seed: 32 bytes, or 64 lower-case hex digits",
+                    )
+                })?;
+                self.public_half(&seed)?
+            }
+            (Algorithm::Ed25519, None, None) => {
+                let bytes = random::secret_bytes::<32>()?;
+                let mut text = zeroize::Zeroizing::new(to_hex(bytes.as_slice()).into_bytes());
+                text.push(b'\n');
+                private_half = Some(text);
+                self.public_half(&Seed::from_bytes(&bytes))?
+            }
+        };
+        Ok(NewKey { key, private_half })
+    }
+
+    fn public_half(&self, seed: &Seed) -> Result<Key, Failure> {
+        Key::ed25519(&self.id, &self.owner, self.purpose, &seed.public_hex())
+            .ok_or_else(|| Failure::new("the seed gives a weak key"))
+    }
+}
+
+impl Remove {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let _lock = lock(&context.workspace)?;
+        let mut keyring = context.workspace.load_keyring()?;
+        if !keyring.remove(&self.id) {
+            return Err(Failure(format!("there is no key `{}`", self.id)));
+        }
+        save(&context.workspace, &keyring)?;
+        if context.printer.is_json() {
+            context.printer.value(&json!({"removed": self.id}));
+        } else {
+            context.printer.line(&format!("removed {BOLD}{}{BOLD:#}", self.id));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn list(context: &Context) -> Result<Exit, Failure> {
+    let keyring = context.workspace.load_keyring()?;
+    let now = clock::now();
+    if context.printer.is_json() {
+        context.printer.value(&keyring.keys().iter().map(|key| describe(key, now)).collect::<Vec<_>>());
+        return Ok(Exit::Done);
+    }
+    if keyring.keys().is_empty() {
+        context.printer.line("no keys yet; add one with: handoffd key add --owner user:main --id KEYID");
+        return Ok(Exit::Done);
+    }
+    let width = |column: fn(&Key) -> &str| {
+        keyring.keys().iter().map(|key| column(key).chars().count()).max().unwrap_or(0)
+    };
+    let (ids, owners) = (width(Key::id).max(2), width(Key::owner).max(5));
+    context.printer.line(&format!(
+        "{DIM}{:ids$}  {:owners$}  {:8}  {:11}  valid{DIM:#}",
+        "id", "owner", "purpose", "algorithm"
+    ));
+    for key in keyring.keys() {
+        context.printer.line(&format!(
+            "{:ids$}  {:owners$}  {:8}  {:11}  {}",
+            key.id(),
+            key.owner(),
+            key.purpose().name(),
+            key.algorithm().name(),
+            validity(key, now)
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn validity(key: &Key, now: Timestamp) -> String {
+    match (key.not_before(), key.not_after()) {
+        (Some(from), _) if now < from => format!("from {from} on"),
+        (_, Some(until)) if until <= now => format!("no, ended {until}"),
+        (_, Some(until)) => format!("until {until}"),
+        (_, None) => "yes".to_owned(),
+    }
+}
+
+fn describe(key: &Key, now: Timestamp) -> Json {
+    json!({
+        "keyId": key.id(),
+        "owner": key.owner(),
+        "purpose": key.purpose().name(),
+        "algorithm": key.algorithm().name(),
+        "notBefore": key.not_before(),
+        "notAfter": key.not_after(),
+        "valid": key.is_valid_at(now),
+    })
+}
+
+/// Where a new Ed25519 private half is left for its owner.
+pub(super) fn seed_path(workspace: &Workspace, key_id: &str) -> PathBuf {
+    let name: String = key_id
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' })
+        .collect();
+    workspace.root().join(format!("memory/{name}.ed25519"))
+}
+
+/// Reads a secret from a file, or from standard input for `-`.
+pub(super) fn read_secret(path: &Path) -> Result<Secret, Failure> {
+    let bytes_max = limits::WORKSPACE_FILE.bytes_max;
+    let read = if path == Path::new("-") {
+        files::read_stream(std::io::stdin().lock(), bytes_max)
+    } else {
+        files::read_bounded(path, bytes_max)
+    };
+    read.map(Secret::from_file_bytes)
+        .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))
+}
+
+fn save(workspace: &Workspace, keyring: &Keyring) -> Result<(), Failure> {
+    let path = workspace.keyring_path();
+    files::replace_private(&path, &keyring.to_file())
+        .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))
+}
+
+/// Two commands that change the keyring take turns; the second one sees what the first one did.
+fn lock(workspace: &Workspace) -> Result<fs::File, Failure> {
+    let memory = workspace.root().join("memory");
+    if !workspace.root().is_dir() {
+        return Err(Failure(format!("{} is not a directory", workspace.root().display())));
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&memory)?;
+    let path = memory.join(".keyring.lock");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+    file.lock()?;
+    Ok(file)
+}

@@ -1,0 +1,150 @@
+//! The command line: one file per subcommand.
+//!
+//! A door: it reads arguments and files, asks the core, and prints. Exit codes are a contract: 0 allowed
+//! or done, 1 denied, expired or failed, 2 usage or unreadable input, 3 unavailable, 4 needs approval.
+
+mod check;
+mod completions;
+mod init;
+mod key;
+mod policy;
+mod printer;
+mod serve;
+mod sign;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::json::BodyFault;
+use crate::limits;
+use crate::os::files;
+use crate::policy::{Workspace, WorkspaceFault, plain};
+use crate::timestamp::Timestamp;
+use printer::Printer;
+
+/// The policy gateway that an orchestrator asks before one AI agent hands work to another.
+#[derive(Debug, Parser)]
+#[command(name = "handoffd", version, max_term_width = 100, disable_help_subcommand = true)]
+struct Arguments {
+    /// The workspace: a directory with policies/ and memory/
+    #[arg(long, global = true, value_name = "DIR", env = "HANDOFFD_WORKSPACE", default_value = ".")]
+    workspace: PathBuf,
+
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway
+    Serve(serve::Serve),
+    /// Make a workspace: policies, an input schema, a runbook, examples
+    Init(init::Init),
+    /// Say what the gates say about TaskSpecs, without submitting them
+    Check(check::Check),
+    /// Sign the envelope of a delegated TaskSpec and print the TaskSpec
+    Sign(sign::Sign),
+    /// Manage the keys that prove who signed
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Test the workspace's policies
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Print a completion script for a shell
+    Completions(completions::Completions),
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Done,
+    Refused,
+    Unavailable,
+    NeedsApproval,
+}
+
+/// Why a command could not do its work: one clear line, exit 2.
+#[derive(Debug)]
+struct Failure(String);
+
+impl Failure {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl From<WorkspaceFault> for Failure {
+    fn from(fault: WorkspaceFault) -> Self {
+        Self(fault.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// What every command is given.
+#[derive(Debug)]
+struct Context {
+    workspace: Workspace,
+    printer: Printer,
+}
+
+/// Parses the command line and runs the command.
+pub fn run() -> ExitCode {
+    let matches = Arguments::command().get_matches();
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
+    let context =
+        Context { workspace: Workspace::new(arguments.workspace), printer: Printer::new(arguments.json) };
+    let result = match arguments.command {
+        Command::Serve(command) => command.run(&context),
+        Command::Init(command) => command.run(&context),
+        Command::Check(command) => command.run(&context),
+        Command::Sign(command) => command.run(&context),
+        Command::Key(command) => command.run(&context),
+        Command::Policy(command) => command.run(&context),
+        Command::Completions(command) => command.run(&context),
+    };
+    match result {
+        Ok(Exit::Done) => ExitCode::SUCCESS,
+        Ok(Exit::Refused) => ExitCode::from(1),
+        Ok(Exit::Unavailable) => ExitCode::from(3),
+        Ok(Exit::NeedsApproval) => ExitCode::from(4),
+        Err(Failure(message)) => {
+            context.printer.error(&message);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Reads a TaskSpec's bytes from a file, or from standard input for `-`.
+fn read_task_spec(path: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes_max = limits::TASK_SPEC.bytes_max;
+    let read = if path == Path::new("-") {
+        files::read_stream(std::io::stdin().lock(), bytes_max)
+    } else {
+        files::read_bounded(path, bytes_max)
+    };
+    read.map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))
+}
+
+fn body_failure(path: &Path, fault: &BodyFault) -> Failure {
+    let at = if fault.pointer.is_empty() { String::new() } else { format!(" at {}", fault.pointer) };
+    Failure(format!("{}: {fault}{at}; {} [A2A_BODY_INVALID]", path.display(), fault.hint()))
+}
+
+/// Reads a point in time from the command line.
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "not an RFC 3339 date-time, such as 2026-02-18T19:38:00Z".to_owned())
+}

@@ -1,0 +1,75 @@
+//! The one place that writes to standard output and standard error.
+
+use std::io::{self, Write as _};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::gates::{Decision, Outcome};
+
+pub(super) const BOLD: Style = Style::new().bold();
+pub(super) const DIM: Style = Style::new().dimmed();
+pub(super) const GREEN: Style = AnsiColor::Green.on_default().bold();
+pub(super) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Prints text for people or JSON for programs; colour only on a terminal.
+#[derive(Debug)]
+pub(super) struct Printer {
+    json: bool,
+}
+
+impl Printer {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// A line, or several, on standard output.
+    pub(super) fn line(&self, text: &str) {
+        ignore_closed_pipe(writeln!(anstream::stdout().lock(), "{text}"));
+    }
+
+    /// A value as JSON on standard output.
+    pub(super) fn value(&self, value: &impl serde::Serialize) {
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        ignore_closed_pipe(writeln!(anstream::stdout().lock(), "{text}"));
+    }
+
+    /// Bytes as they are on standard output.
+    pub(super) fn raw(&self, bytes: &[u8]) {
+        ignore_closed_pipe(io::stdout().lock().write_all(bytes));
+    }
+
+    pub(super) fn error(&self, message: &str) {
+        ignore_closed_pipe(writeln!(anstream::stderr().lock(), "{RED}error:{RED:#} {message}"));
+    }
+
+    pub(super) fn note(&self, message: &str) {
+        ignore_closed_pipe(writeln!(anstream::stderr().lock(), "{YELLOW}note:{YELLOW:#} {message}"));
+    }
+}
+
+/// A reader that went away (`| head`) is not an error of ours.
+fn ignore_closed_pipe(result: io::Result<()>) {
+    drop(result);
+}
+
+pub(super) fn outcome(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Pass => format!("{GREEN}pass{GREEN:#}"),
+        Outcome::Fail => format!("{RED}fail{RED:#}"),
+        Outcome::NotApplicable => format!("{DIM}not applicable{DIM:#}"),
+    }
+}
+
+pub(super) fn decision(decision: Decision) -> String {
+    let style = match decision {
+        Decision::Allowed => GREEN,
+        Decision::Denied | Decision::Expired => RED,
+        Decision::NeedsApproval => YELLOW,
+    };
+    format!("{style}{}{style:#}", decision.as_str())
+}

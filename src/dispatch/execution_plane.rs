@@ -1,0 +1,118 @@
+//! Profile `execution-plane.v1`: the envelope that a TaskSpec becomes for its receiver.
+//!
+//! The receiver is stricter than a TaskSpec about ids and times. What it would refuse is refused at
+//! admission, where somebody can still mend it.
+
+use serde_json::{Map, Value as Json};
+
+use crate::contract::{MentionMode, Mode, TaskSpec};
+use crate::timestamp::Timestamp;
+
+/// The envelope as it would be dispatched, without `auth`; nothing if a part of it could not be read.
+pub(crate) fn map(spec: &TaskSpec<'_>, now: Timestamp) -> Option<Json> {
+    let live = spec.mode.get()? == Mode::Live;
+    let side_effects = spec.safety.allow_external_side_effects.or_default_to(false)?;
+    let mut envelope = Map::with_capacity(10);
+    let mut put = |name: &str, value: Json| drop(envelope.insert(name.to_owned(), value));
+    put("schemaVersion", "v1".into());
+    put("plane", "execution".into());
+    put("operation", spec.intent.operation.get()?.as_str().into());
+    put("requestId", spec.audit.request_id.get()?.as_str().into());
+    put("correlationId", spec.correlation_id.get()?.as_str().into());
+    put("idempotencyKey", spec.audit.idempotency_key.get()?.as_str().into());
+    put("timestamp", now.to_milliseconds().into());
+    put("dryRun", (!(live && side_effects)).into());
+    put("meta", meta(spec)?.into());
+    put("intent", spec.intent.input.get()?.to_json());
+    Some(envelope.into())
+}
+
+/// Mention metadata for a gated mention, so that the receiver can check it again; otherwise nothing.
+fn meta(spec: &TaskSpec<'_>) -> Option<Map<String, Json>> {
+    let mut meta = Map::new();
+    if spec.is_gated()? && spec.is_delegated()? {
+        let mention = spec.authorship.mention.get()?;
+        let risk = spec.authorship.delegation.risk.get()?;
+        let authorization_ref = risk.authorization_ref.get().map(|grant| grant.as_str());
+        meta.insert("mentionDelegationMode".to_owned(), MentionMode::Gated.as_str().into());
+        let block = serde_json::json!({
+            "channel": mention.channel.get()?.as_str(),
+            "messageId": mention.message_id.get()?.as_str(),
+            "originBotId": mention.origin_bot_id.get()?.as_str(),
+            "targetBotId": mention.target_bot_id.get()?.as_str(),
+            "observedAt": mention.observed_at_text?,
+            "ttlSeconds": mention.ttl_seconds.get()?,
+            "dedupeBy": "messageId",
+            "delegatedHumanProxy": {
+                "mode": spec.authorship.mode.get()?.as_str(),
+                "policyValidated": true,
+                "envelopeValidated": true,
+                "riskGatePassed": true,
+                "riskClassification": risk.classification.get()?.as_str(),
+                "authorizationRef": authorization_ref,
+            },
+        });
+        meta.insert("mentionDelegation".to_owned(), block);
+    }
+    Some(meta)
+}
+
+/// Where in the TaskSpec a member of the envelope comes from.
+pub(crate) fn pointer_in_task_spec(pointer: &str) -> String {
+    const FROM: [(&str, &str); 6] = [
+        ("/intent", "/intent/input"),
+        ("/operation", "/intent/operation"),
+        ("/requestId", "/audit/requestId"),
+        ("/idempotencyKey", "/audit/idempotencyKey"),
+        ("/correlationId", "/correlationId"),
+        ("/meta/mentionDelegation", "/authorship/mentionDelegation"),
+    ];
+    let source = FROM.iter().find_map(|(envelope, spec)| {
+        let rest = pointer.strip_prefix(envelope)?;
+        (rest.is_empty() || rest.starts_with('/')).then(|| format!("{spec}{rest}"))
+    });
+    // What we put there ourselves can only be wrong for the schema that was named.
+    source.unwrap_or_else(|| "/intent/inputSchemaRef".to_owned())
+}
+
+/// What the receiver demands whatever the input schema says: pointer, message, hint.
+pub(crate) fn receiver_findings(spec: &TaskSpec<'_>) -> Vec<(&'static str, String, &'static str)> {
+    const ID_HINT: &str = "the receiver takes 6 to 128 letters, digits and . _ : -";
+    let mut findings = Vec::new();
+    let is_id = |text: &str| {
+        (6..=128).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b))
+    };
+    if spec.audit.request_id.get().is_some_and(|id| !is_id(id.as_str())) {
+        findings.push(("/audit/requestId", "the receiver does not take this requestId".to_owned(), ID_HINT));
+    }
+    if spec.correlation_id.get().is_some_and(|id| !is_id(id.as_str())) {
+        findings.push((
+            "/correlationId",
+            "the receiver does not take this correlationId".to_owned(),
+            ID_HINT,
+        ));
+    }
+    if spec.audit.idempotency_key.get().is_some_and(|key| key.as_str().chars().count() < 8) {
+        findings.push((
+            "/audit/idempotencyKey",
+            "the receiver does not take this idempotencyKey".to_owned(),
+            "the receiver takes 8 to 256 characters",
+        ));
+    }
+    if let Some(text) = spec.mention().and_then(|mention| mention.observed_at_text)
+        && !is_utc_milliseconds(text)
+    {
+        findings.push((
+            "/authorship/mentionDelegation/observedAt",
+            "the receiver does not take this form of time".to_owned(),
+            "write it in UTC, ending in Z, with at most three fraction digits",
+        ));
+    }
+    findings
+}
+
+fn is_utc_milliseconds(text: &str) -> bool {
+    let Some(text) = text.strip_suffix('Z') else { return false };
+    text.split_once('.').is_none_or(|(_, fraction)| fraction.len() <= 3)
+}

@@ -1,0 +1,17 @@
+//! handoffd: the policy gateway that an orchestrator asks before one AI agent hands work to another.
+//!
+//! The rooms, in the order data walks through them. `ARCHITECTURE.md` has the plan.
+
+pub mod answer;
+pub mod cases;
+pub mod cli;
+pub mod contract;
+mod dispatch;
+pub mod gates;
+pub mod json;
+pub mod limits;
+mod os;
+pub mod policy;
+pub mod proof;
+pub mod sealing;
+pub mod timestamp;

@@ -1,0 +1,31 @@
+//! Every bound, named. Units stand last.
+
+use crate::json::Bounds;
+
+/// What a TaskSpec may weigh: 256 KiB, 64 levels.
+pub const TASK_SPEC: Bounds = Bounds { bytes_max: 256 * 1024, levels_max: 64 };
+
+/// What a file of the policy set, the keyring or a case file may weigh.
+pub const WORKSPACE_FILE: Bounds = Bounds { bytes_max: 1024 * 1024, levels_max: 64 };
+
+/// How far a sender's clock may run ahead of ours.
+pub const SKEW_S: i64 = 120;
+
+/// How long a handoff waits for a person, at most.
+pub const APPROVAL_WAIT_S: i64 = 15 * 60;
+
+/// Files in a workspace that TaskSpecs may refer to, and their bytes together.
+pub const REFERENCE_FILES_MAX: usize = 10_000;
+pub const REFERENCE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How deep below the workspace root references are looked for.
+pub const REFERENCE_LEVELS_MAX: usize = 16;
+
+/// Compiled input schemas that are kept at hand.
+pub const COMPILED_SCHEMAS_MAX: u64 = 256;
+
+/// Schema errors that one answer lists; a body can be wrong in as many places as it has bytes.
+pub const SCHEMA_REASONS_MAX: usize = 100;
+
+/// Keys in a keyring.
+pub const KEYS_MAX: usize = 10_000;

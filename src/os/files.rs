@@ -1,0 +1,85 @@
+//! The few file operations that must not go wrong by halves.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// Reads a regular file of at most `bytes_max` bytes.
+///
+/// Opened before it is looked at, so that what is checked is what is read; without blocking, so that a
+/// named pipe cannot hold us up.
+pub(crate) fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file"));
+    }
+    read_stream(file, bytes_max)
+}
+
+/// Reads a stream of at most `bytes_max` bytes to its end.
+pub(crate) fn read_stream(stream: impl io::Read, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        let message = format!("is larger than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// O_NONBLOCK of Linux on the platforms we build for; opening a regular file ignores it.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// Reads a file that only its owner may read; one that others can read is refused.
+pub(crate) fn read_private(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mode = fs::metadata(path)?.mode();
+    if mode & 0o077 != 0 {
+        let message =
+            format!("can be read by others (mode {:03o}); run: chmod 600 {}", mode & 0o777, path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    read_bounded(path, bytes_max)
+}
+
+/// Replaces a file by one that only its owner may read: written aside, synced, renamed, directory synced.
+pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let aside = path.with_extension("new");
+    // A crash may have left one behind; it was never in force.
+    match fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    create_private(&aside, bytes)?;
+    #[expect(clippy::disallowed_methods, reason = "the one place that renames")]
+    fs::rename(&aside, path)?;
+    sync_parent(path)
+}
+
+/// Makes a file that only its owner may read; one that exists is left alone and an error.
+pub(crate) fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    create(path, bytes, 0o600)
+}
+
+/// Makes a file; one that exists is left alone and an error.
+pub(crate) fn create_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    create(path, bytes, 0o644)
+}
+
+fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    sync_parent(path)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
+}

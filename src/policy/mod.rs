@@ -1,0 +1,25 @@
+//! The policy set: routes, delegation policies and the files that TaskSpecs refer to, as one immutable
+//! snapshot with a digest.
+//!
+//! [`PolicySet`] is core: it is made from file contents and never touches the disk again. `load` is the
+//! hand that reads a workspace; a set is taken whole or not at all, with every fault named by file,
+//! pointer and reason.
+
+mod delegation;
+mod load;
+mod names;
+mod references;
+mod routes;
+mod set;
+
+pub use delegation::DelegationPolicy;
+pub(crate) use load::plain;
+pub use load::{Workspace, WorkspaceFault};
+pub use names::Names;
+pub(crate) use references::names_a_version;
+pub use references::{InputSchema, Reference, ReferenceFault, ReferenceFile, References};
+pub use routes::{Profile, Route, Stage};
+pub use set::{PolicyFault, PolicySet};
+
+#[cfg(test)]
+mod tests;

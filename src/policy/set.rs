@@ -1,0 +1,152 @@
+//! The set as one thing: made whole from file contents, or refused with everything that is wrong.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
+use super::delegation::DelegationPolicy;
+use super::references::References;
+use super::routes::Route;
+use crate::contract::{Compiled, embedded_schema};
+use crate::limits;
+use crate::proof::{Digest, canonical_json};
+
+/// Where the routing table is.
+pub(super) const ROUTES_PATH: &str = "policies/routes.json";
+
+/// An immutable snapshot of all that a verdict depends on, but the keys and the time.
+#[derive(Debug)]
+pub struct PolicySet {
+    routes: BTreeMap<String, Route>,
+    policies: BTreeMap<String, DelegationPolicy>,
+    references: References,
+    digest: Digest,
+}
+
+/// One thing that is wrong with a policy file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyFault {
+    pub file: String,
+    /// JSON pointer into the file; empty for the file as a whole.
+    pub pointer: String,
+    pub reason: String,
+}
+
+impl std::fmt::Display for PolicyFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, pointer, reason } = self;
+        if pointer.is_empty() {
+            write!(f, "{file}: {reason}")
+        } else {
+            write!(f, "{file} at {pointer}: {reason}")
+        }
+    }
+}
+
+impl PolicySet {
+    /// Makes a set of a routing table, the delegation policies by their paths, and the references.
+    pub fn new(
+        routes: &[u8],
+        policies: &BTreeMap<String, Vec<u8>>,
+        references: References,
+    ) -> Result<Self, Vec<PolicyFault>> {
+        let mut faults = Vec::new();
+        let table = parse::<RouteTable>(ROUTES_PATH, routes, route_schema(), &mut faults);
+        let mut parsed = BTreeMap::new();
+        for (path, text) in policies {
+            if let Some(policy) = parse(path, text, policy_schema(), &mut faults) {
+                parsed.insert(path.clone(), policy);
+            }
+        }
+        match table {
+            Some(RouteTable { routes: table }) if faults.is_empty() => {
+                let digest = digest(routes, policies, &references);
+                Ok(Self { routes: table, policies: parsed, references, digest })
+            }
+            _ => Err(faults),
+        }
+    }
+
+    pub fn route(&self, key: &str) -> Option<&Route> {
+        self.routes.get(key)
+    }
+
+    pub fn routes(&self) -> &BTreeMap<String, Route> {
+        &self.routes
+    }
+
+    pub fn policy(&self, policy_ref: &str) -> Option<&DelegationPolicy> {
+        self.policies.get(policy_ref)
+    }
+
+    pub fn policy_refs(&self) -> impl Iterator<Item = &str> {
+        self.policies.keys().map(String::as_str)
+    }
+
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// The digest of the set: of the canonical object that gives each file's path its digest.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct RouteTable {
+    routes: BTreeMap<String, Route>,
+}
+
+fn parse<T: DeserializeOwned>(
+    file: &str,
+    text: &[u8],
+    schema: &Compiled,
+    faults: &mut Vec<PolicyFault>,
+) -> Option<T> {
+    let mut fault =
+        |pointer: String, reason: String| faults.push(PolicyFault { file: file.to_owned(), pointer, reason });
+    let document = match crate::json::read(text, limits::WORKSPACE_FILE) {
+        Ok(document) => document,
+        Err(error) => {
+            fault(error.pointer.clone(), error.to_string());
+            return None;
+        }
+    };
+    let value = document.root().to_json();
+    let findings = schema.findings(&value);
+    if !findings.is_empty() {
+        for finding in findings {
+            let hint = finding.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+            fault(finding.pointer, format!("{}{hint}", finding.message));
+        }
+        return None;
+    }
+    match serde_json::from_value(value) {
+        Ok(parsed) => Some(parsed),
+        Err(error) => {
+            fault(String::new(), error.to_string());
+            None
+        }
+    }
+}
+
+fn digest(routes: &[u8], policies: &BTreeMap<String, Vec<u8>>, references: &References) -> Digest {
+    let mut files: serde_json::Map<String, serde_json::Value> =
+        references.digests().map(|(path, digest)| (path.to_owned(), digest.to_string().into())).collect();
+    files.insert(ROUTES_PATH.to_owned(), Digest::of(routes).to_string().into());
+    for (path, text) in policies {
+        files.insert(path.clone(), Digest::of(text).to_string().into());
+    }
+    Digest::of(&canonical_json(&files.into()))
+}
+
+fn route_schema() -> &'static Compiled {
+    static COMPILED: std::sync::OnceLock<Compiled> = std::sync::OnceLock::new();
+    COMPILED.get_or_init(|| embedded_schema(include_str!("../../docs/schemas/route.schema.json")))
+}
+
+fn policy_schema() -> &'static Compiled {
+    static COMPILED: std::sync::OnceLock<Compiled> = std::sync::OnceLock::new();
+    COMPILED.get_or_init(|| embedded_schema(include_str!("../../docs/schemas/policy.schema.json")))
+}

@@ -1,0 +1,73 @@
+//! SHA-256 digests as the contracts write them: `sha256:` and 64 lower-case hex digits.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Is this how the digest is written? Case and prefix count.
+    pub fn is_written(&self, text: &str) -> bool {
+        text.strip_prefix("sha256:").is_some_and(|hex| {
+            hex.len() == 64 && hex.as_bytes().iter().zip(hex_digits(&self.0)).all(|(a, b)| *a == b)
+        })
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        f.write_str(&to_hex(&self.0))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl serde::Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn hex_digits(bytes: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
+    bytes.iter().flat_map(move |byte| [digit(byte >> 4), digit(byte & 15)])
+}
+
+/// Lower-case hex.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    hex_digits(bytes).map(char::from).collect()
+}
+
+/// Reads lower-case hex of exactly `N` bytes; upper case is not the same text and is refused.
+pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let value = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut out = [0; N];
+    if text.len() != N * 2 {
+        return None;
+    }
+    for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let [high, low] = pair else { return None };
+        *byte = value(*high)? << 4 | value(*low)?;
+    }
+    Some(out)
+}

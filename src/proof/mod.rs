@@ -1,0 +1,21 @@
+//! Proofs: canonical JSON, digests, HMAC and Ed25519 signatures, and the keys that make them.
+//!
+//! Knows nothing of TaskSpecs or policies. Keys come in as an immutable [`Keyring`]; reading it from
+//! disk is the command line's and the daemon's business.
+
+mod canonical;
+mod digest;
+mod key;
+mod keyring;
+mod secret;
+
+pub(crate) use canonical::canonical_where;
+pub use canonical::{canonical, canonical_json};
+pub use digest::Digest;
+pub(crate) use digest::to_hex;
+pub use key::{Algorithm, Key, Purpose, Seed, SignatureFault};
+pub use keyring::{KeyFault, Keyring, KeyringFault};
+pub use secret::Secret;
+
+#[cfg(test)]
+mod tests;
