@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::contract::{Compiled, embedded_schema};
+use crate::contract::{Compiled, Instance, embedded_schema};
 use crate::gates::{Caller, Ground, Reason, judge};
 use crate::limits;
 use crate::policy::PolicySet;
@@ -88,12 +88,12 @@ impl Suite {
     /// Reads a case file.
     pub fn parse(text: &[u8], read: ReadFile<'_>) -> Result<Self, String> {
         let document = crate::json::read(text, limits::WORKSPACE_FILE).map_err(|fault| fault.to_string())?;
-        let value = document.root().to_json();
-        let findings = schema().findings(&value);
+        let findings = schema().findings(Instance::Document(document.root()));
         if let Some(finding) = findings.first() {
             return Err(format!("at {}: {}", finding.pointer, finding.message));
         }
-        let file: CaseFile = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let file: CaseFile =
+            serde_json::from_value(document.root().to_json()).map_err(|error| error.to_string())?;
         let mut suite = Self { file, keyring: Keyring::default(), seeds: Vec::new() };
         for n in 0..suite.file.keys.len() {
             suite.add_key(n, read)?;

@@ -7,6 +7,7 @@ pub mod cases;
 pub mod cli;
 pub mod contract;
 mod dispatch;
+pub mod evidence;
 pub mod gates;
 pub mod json;
 pub mod limits;

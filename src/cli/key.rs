@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use super::printer::{BOLD, DIM};
-use super::{Context, Exit, Failure, parse_time};
+use super::{Context, Exit, Failure, parse_time, read_input};
 use crate::limits;
 use crate::os::{clock, files, random};
 use crate::policy::{Workspace, plain};
@@ -266,14 +266,7 @@ pub(super) fn seed_path(workspace: &Workspace, key_id: &str) -> PathBuf {
 
 /// Reads a secret from a file, or from standard input for `-`.
 pub(super) fn read_secret(path: &Path) -> Result<Secret, Failure> {
-    let bytes_max = limits::WORKSPACE_FILE.bytes_max;
-    let read = if path == Path::new("-") {
-        files::read_stream(std::io::stdin().lock(), bytes_max)
-    } else {
-        files::read_bounded(path, bytes_max)
-    };
-    read.map(Secret::from_file_bytes)
-        .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))
+    read_input(path, limits::WORKSPACE_FILE.bytes_max).map(Secret::from_file_bytes)
 }
 
 fn save(workspace: &Workspace, keyring: &Keyring) -> Result<(), Failure> {

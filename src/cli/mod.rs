@@ -5,6 +5,7 @@
 
 mod check;
 mod completions;
+mod evidence;
 mod init;
 mod key;
 mod policy;
@@ -56,6 +57,9 @@ enum Command {
     /// Test the workspace's policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Convert A2A packets into bounded visibility evidence
+    #[command(subcommand)]
+    Evidence(evidence::EvidenceCommand),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -114,6 +118,7 @@ pub fn run() -> ExitCode {
         Command::Sign(command) => command.run(&context),
         Command::Key(command) => command.run(&context),
         Command::Policy(command) => command.run(&context),
+        Command::Evidence(command) => command.run(&context),
         Command::Completions(command) => command.run(&context),
     };
     match result {
@@ -130,7 +135,11 @@ pub fn run() -> ExitCode {
 
 /// Reads a TaskSpec's bytes from a file, or from standard input for `-`.
 fn read_task_spec(path: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes_max = limits::TASK_SPEC.bytes_max;
+    read_input(path, limits::TASK_SPEC.bytes_max)
+}
+
+/// Reads a file, or standard input for `-`.
+fn read_input(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Failure> {
     let read = if path == Path::new("-") {
         files::read_stream(std::io::stdin().lock(), bytes_max)
     } else {

@@ -7,6 +7,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value as Json;
 
+use super::instance::{Instance, Tree};
 use crate::json::pointer;
 use crate::limits;
 use crate::timestamp::Timestamp;
@@ -14,7 +15,7 @@ use crate::timestamp::Timestamp;
 /// A schema that is ready to be used.
 #[derive(Debug)]
 pub struct Compiled {
-    validator: Validator,
+    validator: Validator<Tree>,
     schema: Json,
 }
 
@@ -33,7 +34,7 @@ impl Compiled {
     /// Compiles a schema. Nothing is fetched: one that refers to another document is refused, and so is a
     /// pattern that needs backtracking, for an input could make it run for ever.
     pub fn new(schema: Json) -> Result<Self, String> {
-        let validator = jsonschema::options()
+        let validator = jsonschema::options_for::<Tree>()
             .with_pattern_options(PatternOptions::regex())
             .with_format("date-time", |text| Timestamp::parse(text).is_some())
             .should_validate_formats(true)
@@ -43,13 +44,13 @@ impl Compiled {
         Ok(Self { validator, schema })
     }
 
-    pub fn is_valid(&self, instance: &Json) -> bool {
+    pub fn is_valid(&self, instance: Instance<'_>) -> bool {
         self.validator.is_valid(instance)
     }
 
     /// Everything that is wrong, in the order of the document's pointers; at most
     /// [`limits::SCHEMA_REASONS_MAX`] findings.
-    pub fn findings(&self, instance: &Json) -> Vec<Finding> {
+    pub fn findings(&self, instance: Instance<'_>) -> Vec<Finding> {
         let mut findings = Vec::new();
         for error in self.validator.iter_errors(instance) {
             self.explain(&error, &mut findings);

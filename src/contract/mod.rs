@@ -10,6 +10,7 @@
 mod digests;
 mod explain;
 mod field;
+mod instance;
 mod reading;
 mod schema;
 mod taskspec;
@@ -18,6 +19,7 @@ mod text;
 pub use digests::{both_digests, content_digest, intent_hash, task_spec_digest};
 pub use explain::{Compiled, Finding};
 pub use field::Field;
+pub use instance::{Instance, InstanceMembers, Made, Number, Tree};
 pub(crate) use schema::embedded_schema;
 pub use schema::{TASK_SPEC_SCHEMA, shape_findings};
 pub use taskspec::*;

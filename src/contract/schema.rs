@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::explain::{Compiled, Finding};
+use super::instance::Instance;
 use crate::json::Document;
 
 /// The text of the schema.
@@ -15,7 +16,7 @@ const RULES: &str = "/$defs/rules/";
 ///
 /// A broken rule of the standard (`$defs/rules`) is left out: its gate says so, under its own code.
 pub fn shape_findings(document: &Document<'_>) -> Vec<Finding> {
-    let mut findings = task_spec_schema().findings(&document.root().to_json());
+    let mut findings = task_spec_schema().findings(Instance::Document(document.root()));
     findings.retain(|finding| !finding.schema_path.starts_with(RULES));
     findings
 }

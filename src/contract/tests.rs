@@ -271,3 +271,11 @@ fn lengths_count_characters_not_bytes() {
         assert_eq!(AgentId::parse(&text).is_some(), sound, "{text}");
     }
 }
+
+/// The validator's own test of what it relies on in a representation of JSON.
+#[test]
+fn our_documents_are_json_to_the_schema_validator() {
+    let text = jsonschema::json::conformance::document().to_string();
+    let document = read(text.as_bytes(), limits::TASK_SPEC).unwrap();
+    jsonschema::json::conformance::assert_conformance::<Tree>(&Instance::Document(document.root()));
+}

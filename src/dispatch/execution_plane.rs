@@ -3,58 +3,57 @@
 //! The receiver is stricter than a TaskSpec about ids and times. What it would refuse is refused at
 //! admission, where somebody can still mend it.
 
-use serde_json::{Map, Value as Json};
-
-use crate::contract::{MentionMode, Mode, TaskSpec};
+use crate::contract::{Made, MentionMode, Mode, TaskSpec};
 use crate::timestamp::Timestamp;
 
 /// The envelope as it would be dispatched, without `auth`; nothing if a part of it could not be read.
-pub(crate) fn map(spec: &TaskSpec<'_>, now: Timestamp) -> Option<Json> {
+pub(crate) fn map<'d>(spec: &TaskSpec<'d>, now: Timestamp) -> Option<Made<'d>> {
     let live = spec.mode.get()? == Mode::Live;
     let side_effects = spec.safety.allow_external_side_effects.or_default_to(false)?;
-    let mut envelope = Map::with_capacity(10);
-    let mut put = |name: &str, value: Json| drop(envelope.insert(name.to_owned(), value));
-    put("schemaVersion", "v1".into());
-    put("plane", "execution".into());
-    put("operation", spec.intent.operation.get()?.as_str().into());
-    put("requestId", spec.audit.request_id.get()?.as_str().into());
-    put("correlationId", spec.correlation_id.get()?.as_str().into());
-    put("idempotencyKey", spec.audit.idempotency_key.get()?.as_str().into());
-    put("timestamp", now.to_milliseconds().into());
-    put("dryRun", (!(live && side_effects)).into());
-    put("meta", meta(spec)?.into());
-    put("intent", spec.intent.input.get()?.to_json());
-    Some(envelope.into())
+    Some(Made::Object(vec![
+        ("schemaVersion", "v1".into()),
+        ("plane", "execution".into()),
+        ("operation", spec.intent.operation.get()?.as_str().into()),
+        ("requestId", spec.audit.request_id.get()?.as_str().into()),
+        ("correlationId", spec.correlation_id.get()?.as_str().into()),
+        ("idempotencyKey", spec.audit.idempotency_key.get()?.as_str().into()),
+        ("timestamp", Made::Text(now.to_milliseconds().into())),
+        ("dryRun", Made::Bool(!(live && side_effects))),
+        ("meta", meta(spec)?),
+        ("intent", Made::Read(spec.intent.input.get()?)),
+    ]))
 }
 
 /// Mention metadata for a gated mention, so that the receiver can check it again; otherwise nothing.
-fn meta(spec: &TaskSpec<'_>) -> Option<Map<String, Json>> {
-    let mut meta = Map::new();
-    if spec.is_gated()? && spec.is_delegated()? {
-        let mention = spec.authorship.mention.get()?;
-        let risk = spec.authorship.delegation.risk.get()?;
-        let authorization_ref = risk.authorization_ref.get().map(|grant| grant.as_str());
-        meta.insert("mentionDelegationMode".to_owned(), MentionMode::Gated.as_str().into());
-        let block = serde_json::json!({
-            "channel": mention.channel.get()?.as_str(),
-            "messageId": mention.message_id.get()?.as_str(),
-            "originBotId": mention.origin_bot_id.get()?.as_str(),
-            "targetBotId": mention.target_bot_id.get()?.as_str(),
-            "observedAt": mention.observed_at_text?,
-            "ttlSeconds": mention.ttl_seconds.get()?,
-            "dedupeBy": "messageId",
-            "delegatedHumanProxy": {
-                "mode": spec.authorship.mode.get()?.as_str(),
-                "policyValidated": true,
-                "envelopeValidated": true,
-                "riskGatePassed": true,
-                "riskClassification": risk.classification.get()?.as_str(),
-                "authorizationRef": authorization_ref,
-            },
-        });
-        meta.insert("mentionDelegation".to_owned(), block);
+fn meta<'d>(spec: &TaskSpec<'d>) -> Option<Made<'d>> {
+    if !(spec.is_gated()? && spec.is_delegated()?) {
+        return Some(Made::Object(Vec::new()));
     }
-    Some(meta)
+    let mention = spec.authorship.mention.get()?;
+    let risk = spec.authorship.delegation.risk.get()?;
+    let authorization_ref = risk.authorization_ref.get().map_or(Made::Null, |grant| grant.as_str().into());
+    let proxy = Made::Object(vec![
+        ("mode", spec.authorship.mode.get()?.as_str().into()),
+        ("policyValidated", Made::Bool(true)),
+        ("envelopeValidated", Made::Bool(true)),
+        ("riskGatePassed", Made::Bool(true)),
+        ("riskClassification", risk.classification.get()?.as_str().into()),
+        ("authorizationRef", authorization_ref),
+    ]);
+    let block = Made::Object(vec![
+        ("channel", mention.channel.get()?.as_str().into()),
+        ("messageId", mention.message_id.get()?.as_str().into()),
+        ("originBotId", mention.origin_bot_id.get()?.as_str().into()),
+        ("targetBotId", mention.target_bot_id.get()?.as_str().into()),
+        ("observedAt", mention.observed_at_text?.into()),
+        ("ttlSeconds", Made::Integer(mention.ttl_seconds.get()?)),
+        ("dedupeBy", "messageId".into()),
+        ("delegatedHumanProxy", proxy),
+    ]);
+    Some(Made::Object(vec![
+        ("mentionDelegationMode", MentionMode::Gated.as_str().into()),
+        ("mentionDelegation", block),
+    ]))
 }
 
 /// Where in the TaskSpec a member of the envelope comes from.

@@ -3,7 +3,7 @@
 use super::codes::Code;
 use super::verdict::Findings;
 use super::{Caller, Ground};
-use crate::contract::{Finding, Mode, TaskSpec, shape_findings};
+use crate::contract::{Finding, Instance, Mode, TaskSpec, shape_findings};
 use crate::dispatch::execution_plane;
 use crate::json::{Document, printable};
 use crate::limits;
@@ -184,9 +184,9 @@ fn input(spec: &TaskSpec<'_>, route: Option<&Route>, ground: &Ground<'_>, findin
         None => {}
         Some(Profile::Plain) => {
             let Some(input) = spec.intent.input.get() else { return };
-            let input = input.to_json();
-            if !compiled.is_valid(&input) {
-                for Finding { pointer, message, hint, .. } in compiled.findings(&input) {
+            let input = Instance::Document(input);
+            if !compiled.is_valid(input) {
+                for Finding { pointer, message, hint, .. } in compiled.findings(input) {
                     let path = format!("/intent/input{pointer}");
                     findings.refuse(Code::SchemaInvalid, path, message, hint.unwrap_or_default());
                 }
@@ -194,9 +194,9 @@ fn input(spec: &TaskSpec<'_>, route: Option<&Route>, ground: &Ground<'_>, findin
         }
         Some(Profile::ExecutionPlaneV1) => {
             if let Some(envelope) = execution_plane::map(spec, ground.now)
-                && !compiled.is_valid(&envelope)
+                && !compiled.is_valid(envelope.instance())
             {
-                for Finding { pointer, message, hint, .. } in compiled.findings(&envelope) {
+                for Finding { pointer, message, hint, .. } in compiled.findings(envelope.instance()) {
                     let path = execution_plane::pointer_in_task_spec(&pointer);
                     findings.refuse(Code::SchemaInvalid, path, message, hint.unwrap_or_default());
                 }

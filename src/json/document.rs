@@ -149,7 +149,12 @@ impl<'d> Value<'d> {
         self.members().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The same tree as a serde_json value, for the schema validator. Whole numbers become integers.
+    /// What tells this value from any other that is alive: its document's address, and its place there.
+    pub(crate) fn place(self) -> (usize, u32) {
+        (std::ptr::from_ref::<Document<'_>>(self.doc) as usize, self.index)
+    }
+
+    /// The same tree as a serde_json value. Whole numbers become integers.
     pub fn to_json(self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self.node().kind {

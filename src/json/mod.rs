@@ -19,6 +19,7 @@ mod reader;
 pub use document::{Document, Items, Members, Value};
 pub(crate) use fault::printable;
 pub use fault::{BodyFault, BodyFaultKind, Position};
+pub(crate) use reader::plain_bytes;
 pub use reader::{Bounds, read};
 
 #[cfg(test)]

@@ -291,26 +291,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Moves on to the next quote, backslash or control character, eight bytes at a time.
     fn skip_plain(&mut self) {
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        const HIGH: u64 = 0x8080_8080_8080_8080;
-        // Marks each zero byte of `word`; exact up to and including the first one, which is all we use.
-        let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-        while let Some(chunk) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
-            let word = u64::from_le_bytes(*chunk);
-            let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-            let stop =
-                control | zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
-            if stop != 0 {
-                self.at += (stop.trailing_zeros() / 8) as usize;
-                return;
-            }
-            self.at += 8;
-        }
-        while let Some(0x20..=0x21 | 0x23..=0x5b | 0x5d..) = self.peek() {
-            self.at += 1;
-        }
+        self.at += plain_bytes(self.bytes.get(self.at..).unwrap_or_default());
     }
 
     fn escaped_string(&mut self, start: usize) -> Done {
@@ -410,4 +392,26 @@ fn within(mut fault: BodyFault, segment: &str) -> BodyFault {
     outer.push_str(&fault.pointer);
     fault.pointer = outer;
     fault
+}
+
+/// How many bytes at the start of a string's text stand for themselves: up to the next quote, backslash or
+/// control character. Looks at eight bytes at a time.
+pub(crate) fn plain_bytes(text: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // Marks each zero byte of `word`; exact up to and including the first one, which is all we use.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let (chunks, rest) = text.as_chunks::<8>();
+    for (n, chunk) in chunks.iter().enumerate() {
+        let word = u64::from_le_bytes(*chunk);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let quote = zeros(word ^ (ONES * u64::from(b'"')));
+        let backslash = zeros(word ^ (ONES * u64::from(b'\\')));
+        let stop = control | quote | backslash;
+        if stop != 0 {
+            return n * 8 + (stop.trailing_zeros() / 8) as usize;
+        }
+    }
+    let tail = rest.iter().take_while(|byte| matches!(byte, 0x20..=0x21 | 0x23..=0x5b | 0x5d..)).count();
+    chunks.len() * 8 + tail
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::delegation::DelegationPolicy;
 use super::references::References;
 use super::routes::Route;
-use crate::contract::{Compiled, embedded_schema};
+use crate::contract::{Compiled, Instance, embedded_schema};
 use crate::limits;
 use crate::proof::{Digest, canonical_json};
 
@@ -113,8 +113,7 @@ fn parse<T: DeserializeOwned>(
             return None;
         }
     };
-    let value = document.root().to_json();
-    let findings = schema.findings(&value);
+    let findings = schema.findings(Instance::Document(document.root()));
     if !findings.is_empty() {
         for finding in findings {
             let hint = finding.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -122,7 +121,7 @@ fn parse<T: DeserializeOwned>(
         }
         return None;
     }
-    match serde_json::from_value(value) {
+    match serde_json::from_value(document.root().to_json()) {
         Ok(parsed) => Some(parsed),
         Err(error) => {
             fault(String::new(), error.to_string());

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use crate::json::Value;
+use crate::json::{Value, plain_bytes};
 
 /// The canonical bytes of a value in a document.
 pub fn canonical(value: Value<'_>) -> Vec<u8> {
@@ -136,28 +136,22 @@ fn write_number_text(out: &mut Vec<u8>, text: &str) {
 
 fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut plain_start = 0;
-    for (at, byte) in bytes.iter().enumerate() {
-        let escape: &[u8] = match byte {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            0x20.. => continue,
-            0x08 => b"\\b",
-            0x09 => b"\\t",
-            0x0a => b"\\n",
-            0x0c => b"\\f",
-            0x0d => b"\\r",
-            _ => b"",
-        };
-        out.extend_from_slice(bytes.get(plain_start..at).unwrap_or_default());
-        if escape.is_empty() {
-            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
-        } else {
-            out.extend_from_slice(escape);
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, special) = rest.split_at_checked(plain_bytes(rest)).unwrap_or((rest, &[]));
+        out.extend_from_slice(plain);
+        let Some((byte, after)) = special.split_first() else { break };
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x09 => out.extend_from_slice(b"\\t"),
+            0x0a => out.extend_from_slice(b"\\n"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            0x0d => out.extend_from_slice(b"\\r"),
+            other => out.extend_from_slice(format!("\\u{other:04x}").as_bytes()),
         }
-        plain_start = at + 1;
+        rest = after;
     }
-    out.extend_from_slice(bytes.get(plain_start..).unwrap_or_default());
     out.push(b'"');
 }
