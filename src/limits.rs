@@ -29,3 +29,9 @@ pub const SCHEMA_REASONS_MAX: usize = 100;
 
 /// Keys in a keyring.
 pub const KEYS_MAX: usize = 10_000;
+
+/// The canonical text of one Wire event.
+pub const EVENT_BYTES_MAX: usize = 8 * 1024;
+
+/// A ledger segment that has reached this is followed by a new one.
+pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -32,6 +32,24 @@ impl Timestamp {
         Self(self.0.saturating_add(time::Duration::seconds(seconds)))
     }
 
+    /// The next point in time that can be told apart.
+    pub fn plus_nanosecond(self) -> Self {
+        Self(self.0.saturating_add(time::Duration::NANOSECOND))
+    }
+
+    /// Milliseconds since 1970; 0 before that.
+    pub fn unix_milliseconds(self) -> u64 {
+        u64::try_from(self.0.unix_timestamp_nanos() / 1_000_000).unwrap_or(0)
+    }
+
+    /// The form of the ledger: `Z`, nine fraction digits, so that texts sort as times do.
+    pub fn to_nanoseconds(self) -> String {
+        const FORMAT: &[time::format_description::BorrowedFormatItem<'_>] = time::macros::format_description!(
+            "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:9]Z"
+        );
+        self.0.format(FORMAT).unwrap_or_default()
+    }
+
     /// Whole seconds from `earlier` to this, rounded up, so that a limit is not stretched by a fraction.
     pub fn seconds_since(self, earlier: Self) -> i64 {
         let between = self.0 - earlier.0;

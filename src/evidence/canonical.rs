@@ -4,112 +4,28 @@
 //! and numbers as serde_json prints them. This is *not* RFC 8785, which sorts by UTF-16 and prints numbers
 //! as JavaScript does; proofs use that one, and the two must not be mixed.
 //!
-//! The writer keeps the order it is given. Members are written in sorted order by hand, because their names
-//! are known when this is compiled, and tests compare every text with one that was sorted by a machine. It
-//! writes into memory and cannot fail, which a serde serializer could not promise. Deliberately absent:
-//! reading, pretty printing, sorting.
+//! Members are written in sorted order by hand, because their names are known when this is compiled, and
+//! tests compare every text with one that was sorted by a machine. Deliberately absent: reading, pretty
+//! printing, sorting.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::proof::{Digest, to_hex};
+use crate::proof::{Digest, to_hex, write_array, write_display, write_text};
+pub(super) use crate::proof::{Members, object};
 
 /// SHA-256 over the canonical text of one object.
 pub(super) fn digest(write: impl FnOnce(&mut Members<'_>)) -> Sha256Digest {
     Sha256Digest::of(object(0, write).as_bytes())
 }
 
-/// The canonical text of one object, in a string that starts out with this capacity.
-pub(super) fn object(capacity_bytes: usize, write: impl FnOnce(&mut Members<'_>)) -> String {
-    let mut text = String::with_capacity(capacity_bytes);
-    write_object(&mut text, write);
-    text
-}
-
-fn write_object(text: &mut String, write: impl FnOnce(&mut Members<'_>)) {
-    text.push('{');
-    write(&mut Members { text, first: true });
-    text.push('}');
-}
-
-/// The members of an object that is being written. The caller gives them in the order of their keys' bytes.
-pub(super) struct Members<'t> {
-    text: &'t mut String,
-    first: bool,
-}
-
-impl Members<'_> {
-    pub(super) fn text(&mut self, key: &'static str, value: &str) {
-        write_text(self.key(key), value);
-    }
-
-    pub(super) fn text_if(&mut self, key: &'static str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.text(key, value);
-        }
-    }
-
-    pub(super) fn texts(&mut self, key: &'static str, values: &[impl AsRef<str>]) {
-        write_array(self.key(key), values, |text, value| write_text(text, value.as_ref()));
-    }
-
-    pub(super) fn flag(&mut self, key: &'static str, value: bool) {
-        write_flag(self.key(key), value);
-    }
-
-    pub(super) fn count(&mut self, key: &'static str, value: usize) {
-        write_display(self.key(key), value);
-    }
-
-    pub(super) fn null(&mut self, key: &'static str) {
-        self.key(key).push_str("null");
-    }
-
-    pub(super) fn digest(&mut self, key: &'static str, value: Sha256Digest) {
-        let text = self.key(key);
-        text.push('"');
-        text.push_str(&to_hex(value.as_bytes()));
-        text.push('"');
-    }
-
-    pub(super) fn object(&mut self, key: &'static str, write: impl FnOnce(&mut Members<'_>)) {
-        write_object(self.key(key), write);
-    }
-
-    /// An array of one object.
-    pub(super) fn array_of_one(&mut self, key: &'static str, write: impl FnOnce(&mut Members<'_>)) {
-        let text = self.key(key);
-        text.push('[');
-        write_object(text, write);
-        text.push(']');
-    }
-
-    /// Text that is canonical already.
-    pub(super) fn canonical(&mut self, key: &'static str, json: &str) {
-        self.key(key).push_str(json);
-    }
-
-    /// A value whose objects are sorted already (INVARIANT (sorted attributes)).
-    pub(super) fn sorted_value(&mut self, key: &'static str, value: &Value) {
-        write_value(self.key(key), value);
-    }
-
-    /// Writes what comes before a value. Keys are names from this room's code and need no escapes.
-    fn key(&mut self, key: &'static str) -> &mut String {
-        self.text.push_str(if self.first { "\"" } else { ",\"" });
-        self.first = false;
-        self.text.push_str(key);
-        self.text.push_str("\":");
-        self.text
-    }
-}
-
-fn write_value(text: &mut String, value: &Value) {
+/// A value whose objects are sorted already (INVARIANT (sorted attributes)).
+pub(super) fn write_value(text: &mut String, value: &Value) {
     match value {
         Value::Null => text.push_str("null"),
-        Value::Bool(value) => write_flag(text, *value),
+        Value::Bool(value) => write_display(text, value),
         Value::Number(number) => write_display(text, number),
         Value::String(value) => write_text(text, value),
         Value::Array(items) => write_array(text, items, write_value),
@@ -125,56 +41,6 @@ fn write_value(text: &mut String, value: &Value) {
             }
             text.push('}');
         }
-    }
-}
-
-fn write_array<T>(text: &mut String, items: &[T], mut write: impl FnMut(&mut String, &T)) {
-    text.push('[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        write(text, item);
-    }
-    text.push(']');
-}
-
-fn write_flag(text: &mut String, value: bool) {
-    text.push_str(if value { "true" } else { "false" });
-}
-
-fn write_display(text: &mut String, value: impl fmt::Display) {
-    // A String takes everything, so there is no error to report.
-    let _ = write!(text, "{value}");
-}
-
-fn write_text(text: &mut String, value: &str) {
-    text.push('"');
-    // Looks at every byte, also after the first that needs an escape: hardly any text has one, and a loop
-    // without an exit becomes vector instructions.
-    if value.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
-        value.chars().for_each(|character| write_escaped(text, character));
-    } else {
-        text.push_str(value);
-    }
-    text.push('"');
-}
-
-fn needs_escape(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | ..b' ')
-}
-
-fn write_escaped(text: &mut String, character: char) {
-    match character {
-        '"' => text.push_str("\\\""),
-        '\\' => text.push_str("\\\\"),
-        '\n' => text.push_str("\\n"),
-        '\r' => text.push_str("\\r"),
-        '\t' => text.push_str("\\t"),
-        '\u{8}' => text.push_str("\\b"),
-        '\u{c}' => text.push_str("\\f"),
-        ..' ' => write_display(text, format_args!("\\u{:04x}", u32::from(character))),
-        _ => text.push(character),
     }
 }
 
@@ -214,6 +80,7 @@ impl Serialize for Sha256Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::write_object;
 
     fn written(value: &Value) -> String {
         let mut text = String::new();
@@ -244,7 +111,7 @@ mod tests {
     #[test]
     fn members_are_separated_and_nested() {
         let text = object(0, |members| {
-            members.array_of_one("a", |members| members.count("n", 7));
+            members.array("a", &[7], |text, n| write_object(text, |members| members.count("n", *n)));
             members.texts("b", &["x", "y"]);
             members.null("c");
             members.text_if("d", None);

@@ -88,8 +88,8 @@ impl Event {
         members.text("assayproducerversion", PRODUCER_VERSION);
         members.text("assayrunid", self.run_id());
         members.flag("assaysecrets", SECRETS);
-        members.count("assayseq", SEQUENCE);
-        members.canonical("data", data);
+        members.count("assayseq", SEQUENCE as u64);
+        members.with("data", |text| text.push_str(data));
         members.text("datacontenttype", CONTENT_TYPE);
         members.text("id", &self.id);
         members.text("source", SOURCE);

@@ -121,10 +121,10 @@ impl Lossiness {
         members.texts("notes", &self.notes);
         members.object("raw_payload_ref", |members| {
             members.text("media_type", self.raw_payload_ref.media_type);
-            members.digest("sha256", self.raw_payload_ref.sha256);
-            members.count("size_bytes", self.raw_payload_ref.size_bytes);
+            members.hex("sha256", self.raw_payload_ref.sha256.as_bytes());
+            members.count("size_bytes", self.raw_payload_ref.size_bytes as u64);
         });
-        members.count("unmapped_fields_count", self.unmapped_fields_count);
+        members.count("unmapped_fields_count", self.unmapped_fields_count as u64);
     }
 }
 

@@ -43,6 +43,7 @@ pub use self::mapping::EventKind;
 pub use self::payload::Payload;
 
 use self::packet::Packet;
+use crate::proof::write_object;
 
 /// Enough for a usual packet, so that its canonical texts grow without being moved.
 const PAYLOAD_BYTES_USUAL: usize = 1024;
@@ -130,7 +131,9 @@ impl Digests {
         let data = event.data();
         let payload = canonical::object(PAYLOAD_BYTES_USUAL, |members| data.write_canonical(members));
         let batch = canonical::object(BATCH_BYTES_USUAL, |members| {
-            members.array_of_one("events", |members| event.write_canonical(members, &payload));
+            members.array("events", &[event], |text, event| {
+                write_object(text, |members| event.write_canonical(members, &payload));
+            });
             members.object("lossiness", |members| lossiness.write_canonical(members));
         });
         Self {

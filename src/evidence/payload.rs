@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::attributes::Attributes;
-use super::canonical::Members;
+use super::canonical::{self, Members};
 use super::discovery::Discovery;
 use super::handoff::Handoff;
 use super::packet::Packet;
@@ -88,7 +88,7 @@ impl Payload {
         write_part("agent", self.agent.as_ref(), members);
         write_part("artifact", self.artifact.as_ref(), members);
         if let Some(attributes) = &self.attributes {
-            members.sorted_value("attributes", attributes.value());
+            members.with("attributes", |text| canonical::write_value(text, attributes.value()));
         }
         members.object("discovery", |members| self.discovery.write_canonical(members));
         members.object("handoff", |members| self.handoff.write_canonical(members));
@@ -97,7 +97,7 @@ impl Payload {
         members.text("protocol_name", self.protocol_name);
         members.text("protocol_version", &self.protocol_version);
         write_part("task", self.task.as_ref(), members);
-        members.count("unmapped_fields_count", self.unmapped_fields_count);
+        members.count("unmapped_fields_count", self.unmapped_fields_count as u64);
         members.text_if("upstream_event_type", self.upstream_event_type.as_deref());
     }
 }

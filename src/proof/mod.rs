@@ -7,14 +7,16 @@ mod canonical;
 mod digest;
 mod key;
 mod keyring;
+mod members;
 mod secret;
 
 pub(crate) use canonical::canonical_where;
 pub use canonical::{canonical, canonical_json};
 pub use digest::Digest;
-pub(crate) use digest::to_hex;
+pub(crate) use digest::{from_hex, to_hex};
 pub use key::{Algorithm, Key, Purpose, Seed, SignatureFault};
 pub use keyring::{KeyFault, Keyring, KeyringFault};
+pub(crate) use members::{Members, object, write_array, write_display, write_object, write_text};
 pub use secret::Secret;
 
 #[cfg(test)]

@@ -1,0 +1,93 @@
+//! A batch: entries and bodies on top of a head, rendered once as the lines that are written.
+
+use super::chain::{Head, RunningHash};
+use super::line;
+use crate::proof::Digest;
+use crate::timestamp::Timestamp;
+
+/// What is appended at once. It ends with a commit line, so that half of one is never taken for a whole.
+#[derive(Debug)]
+pub struct Batch {
+    pub(super) after: Head,
+    pub(super) head: Head,
+    pub(super) last_timestamp: Timestamp,
+    pub(super) text: String,
+}
+
+/// What the ledger knows of an entry beside its event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryMeta {
+    pub sequence: u64,
+    pub consensus_timestamp: String,
+    pub running_hash: RunningHash,
+}
+
+impl Batch {
+    /// The head it was built on.
+    pub fn after(&self) -> Head {
+        self.after
+    }
+
+    /// The head once it is durable.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// The time of its last entry.
+    pub fn last_timestamp(&self) -> Timestamp {
+        self.last_timestamp
+    }
+
+    /// The lines.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Puts a batch together.
+#[derive(Debug)]
+pub struct BatchBuilder<'t> {
+    topic_id: &'t str,
+    after: Head,
+    head: Head,
+    last_timestamp: Option<Timestamp>,
+    text: String,
+}
+
+impl<'t> BatchBuilder<'t> {
+    /// Starts on top of `after`, whose entry has `last_timestamp`.
+    pub fn new(topic_id: &'t str, after: Head, last_timestamp: Option<Timestamp>) -> Self {
+        Self { topic_id, after, head: after, last_timestamp, text: String::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.head == self.after
+    }
+
+    /// A body that an entry after it refers to by digest.
+    pub fn body(&mut self, digest: Digest, body: &str) {
+        line::write_body(&mut self.text, digest, body);
+    }
+
+    /// An entry. Its time is the clock's, or just after the last entry's: a clock set back revives nothing.
+    pub fn event(&mut self, wire: &str, now: Timestamp) -> EntryMeta {
+        let time = self.last_timestamp.map_or(now, |last| now.max(last.plus_nanosecond()));
+        let consensus_timestamp = time.to_nanoseconds();
+        let sequence = self.head.sequence + 1;
+        let running_hash = self.head.running_hash.then(sequence, &consensus_timestamp, wire);
+        line::write_event(&mut self.text, self.topic_id, sequence, &consensus_timestamp, running_hash, wire);
+        self.head = Head { sequence, running_hash };
+        self.last_timestamp = Some(time);
+        EntryMeta { sequence, consensus_timestamp, running_hash }
+    }
+
+    /// Ends the batch; nothing if it has no entry.
+    pub fn seal(mut self) -> Option<Batch> {
+        let last_timestamp = self.last_timestamp?;
+        if self.is_empty() {
+            return None;
+        }
+        line::write_commit(&mut self.text, self.head);
+        Some(Batch { after: self.after, head: self.head, last_timestamp, text: self.text })
+    }
+}

@@ -1,0 +1,68 @@
+//! The hash chain: what each entry commits to.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::proof::to_hex;
+
+/// The hash over an entry and everything before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RunningHash([u8; 32]);
+
+impl RunningHash {
+    /// The hash before the first entry of a topic.
+    pub fn genesis(topic_id: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"handoffd/ledger/v1");
+        hash.update(topic_id.as_bytes());
+        Self(hash.finalize().into())
+    }
+
+    /// The hash of the next entry.
+    pub fn then(self, sequence: u64, consensus_timestamp: &str, wire: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update(sequence.to_be_bytes());
+        hash.update(consensus_timestamp.as_bytes());
+        hash.update(Sha256::digest(wire.as_bytes()));
+        Self(hash.finalize().into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    pub(super) fn is_written(&self, hex: &str) -> bool {
+        to_hex(&self.0) == hex
+    }
+
+    pub(super) fn from_hex(hex: &str) -> Option<Self> {
+        crate::proof::from_hex(hex).map(Self)
+    }
+}
+
+impl fmt::Display for RunningHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&to_hex(&self.0))
+    }
+}
+
+impl fmt::Debug for RunningHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The last entry of a log: its number, and the hash over all that came before. 0 is before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub sequence: u64,
+    pub running_hash: RunningHash,
+}
+
+impl Head {
+    pub fn genesis(topic_id: &str) -> Self {
+        Self { sequence: 0, running_hash: RunningHash::genesis(topic_id) }
+    }
+}

@@ -1,0 +1,98 @@
+//! Every durable file operation of the ledger, behind a trait that tests can make fail one call at a time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// What the ledger asks of a disk.
+pub trait Disk: Send + Sync + std::fmt::Debug {
+    /// Makes a new file; one that exists is an error.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Opens a file to append to it.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes names in a directory durable.
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// What is at a path now.
+    fn identity(&self, path: &Path) -> io::Result<FileIdentity>;
+}
+
+/// A file that is appended to.
+pub trait DiskFile: Send + std::fmt::Debug {
+    /// Writes all of it at the end.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns when what was written would survive a power cut.
+    fn sync(&mut self) -> io::Result<()>;
+
+    fn set_len(&mut self, bytes: u64) -> io::Result<()>;
+
+    fn identity(&self) -> io::Result<FileIdentity>;
+}
+
+/// Which file it is, how large, and when it was last written. An inode alone may be used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+    pub bytes: u64,
+    /// Seconds and nanoseconds.
+    pub modified: (i64, i64),
+}
+
+impl From<fs::Metadata> for FileIdentity {
+    fn from(metadata: fs::Metadata) -> Self {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len(), modified }
+    }
+}
+
+/// The disk itself.
+#[derive(Debug, Clone, Copy)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
+        Ok(Box::new(file))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(OpenOptions::new().append(true).open(path)?))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<FileIdentity> {
+        fs::symlink_metadata(path).map(FileIdentity::from)
+    }
+}
+
+impl DiskFile for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn set_len(&mut self, bytes: u64) -> io::Result<()> {
+        File::set_len(self, bytes)
+    }
+
+    fn identity(&self) -> io::Result<FileIdentity> {
+        self.metadata().map(FileIdentity::from)
+    }
+}

@@ -1,0 +1,66 @@
+//! The ledger: entries in a hash chain, and the logs that make them durable.
+//!
+//! Core: [`RunningHash`], [`Head`], [`Batch`]. Hands: [`SegmentLog`] (files), through a [`Disk`] that tests can
+//! make fail. One conditional append is the whole protocol: `append(after, batch)` succeeds only if the head is
+//! still `after`, and returns only when the batch is durable.
+//!
+//! Deliberately absent: what an entry means. The verifier shares no code with what is written here.
+
+mod batch;
+mod chain;
+mod checkpoint;
+mod disk;
+mod entries;
+mod line;
+mod recovery;
+mod segments;
+
+pub use batch::{Batch, BatchBuilder, EntryMeta};
+pub use chain::{Head, RunningHash};
+pub use checkpoint::Checkpoint;
+pub use disk::{Disk, DiskFile, FileIdentity, RealDisk};
+pub use entries::{Entries, EntriesFault, Entry};
+pub use recovery::{OpenFault, Torn};
+pub use segments::SegmentLog;
+
+/// A durable, ordered log with one writer.
+pub trait Log: Send {
+    /// The log's own name; part of every hash.
+    fn topic_id(&self) -> &str;
+
+    /// The last entry that is durable.
+    fn head(&self) -> Head;
+
+    /// Makes a batch durable on top of `after`, whole or not at all.
+    ///
+    /// After an error nothing of the batch may be acknowledged. It is cut off again at once, or before the next
+    /// append; should the process die before either could be done, a whole batch may be found on restart, as if
+    /// only its answer had been lost. A retry then finds its decision: that is what idempotency keys are for.
+    fn append(&mut self, after: Head, batch: &Batch) -> Result<(), AppendFault>;
+}
+
+/// Why a batch was not appended.
+#[derive(Debug)]
+pub enum AppendFault {
+    /// The head is no longer where the batch was built on.
+    Conflict { head: Head },
+    /// The disk did not take it. The next append tries to mend what this one left behind.
+    NotDurable(std::io::Error),
+    /// Somebody else changed the log's files. Nothing more is written.
+    Tampered(String),
+}
+
+impl std::fmt::Display for AppendFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Conflict { head } => write!(f, "the ledger has moved on to entry {}", head.sequence),
+            Self::NotDurable(error) => write!(f, "the ledger could not be written: {error}"),
+            Self::Tampered(what) => write!(f, "the ledger was changed by somebody else: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for AppendFault {}
+
+#[cfg(test)]
+mod tests;

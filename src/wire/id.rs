@@ -1,0 +1,93 @@
+//! Event ids and stream names.
+
+use std::fmt;
+
+/// The id of an event: `wire_` and a ULID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WireId([u8; 26]);
+
+impl WireId {
+    /// An id of a time and of randomness that nobody can guess; ids sort by their time.
+    pub fn new(unix_milliseconds: u64, random: [u8; 10]) -> Self {
+        // ULID: 48 bits of time, 80 bits of randomness, 26 digits of Crockford's base 32.
+        let mut number = u128::from(unix_milliseconds & 0xffff_ffff_ffff) << 80;
+        for (n, byte) in random.iter().enumerate() {
+            number |= u128::from(*byte) << (72 - 8 * n);
+        }
+        let mut digits = [0; 26];
+        for (n, digit) in digits.iter_mut().enumerate() {
+            *digit = base_32((number >> (125 - 5 * n)) as u8 & 31);
+        }
+        Self(digits)
+    }
+}
+
+/// Crockford's digits: no I, L, O or U.
+fn base_32(value: u8) -> u8 {
+    match value {
+        0..=9 => b'0' + value,
+        10..=17 => b'A' + value - 10,
+        18..=19 => b'J' + value - 18,
+        20..=21 => b'M' + value - 20,
+        22..=26 => b'P' + value - 22,
+        _ => b'V' + value - 27,
+    }
+}
+
+impl fmt::Display for WireId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("wire_")?;
+        f.write_str(std::str::from_utf8(&self.0).unwrap_or_default())
+    }
+}
+
+/// The stream that an event belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StreamId<'s> {
+    /// One attempt at a handoff.
+    Handoff { handoff_id: &'s str, attempt: u32 },
+    /// A route: its promotion and rollback.
+    Route { route_key: &'s str },
+    /// The gateway itself: policies, freezes, mentions, grants, tokens, keys, state.
+    Gateway { topic_id: &'s str },
+}
+
+impl fmt::Display for StreamId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handoff { handoff_id, attempt } => write!(f, "task:{handoff_id}:attempt:{attempt}"),
+            Self::Route { route_key } => write!(f, "phase:{route_key}"),
+            Self::Gateway { topic_id } => write!(f, "project:{topic_id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ULID specification's own example of an encoded time, and both ends of the range.
+    #[test]
+    fn an_id_is_a_ulid() {
+        let id = |ms, random| WireId::new(ms, random).to_string();
+        assert!(id(1_469_918_176_385, [0; 10]).starts_with("wire_01ARYZ6S41"));
+        assert_eq!(id(0, [0; 10]), format!("wire_{}", "0".repeat(26)));
+        assert_eq!(id(u64::MAX, [0xff; 10]), format!("wire_7{}", "Z".repeat(25)));
+        assert_eq!(id(0, [0, 0, 0, 0, 0, 0, 0, 0, 0, 31]), format!("wire_{}Z", "0".repeat(25)));
+    }
+
+    #[test]
+    fn ids_sort_by_their_time() {
+        let early = WireId::new(1_000, [0xff; 10]).to_string();
+        let late = WireId::new(1_001, [0; 10]).to_string();
+        assert!(early < late);
+    }
+
+    #[test]
+    fn a_stream_has_the_name_that_the_protocol_gives_it() {
+        let check = |stream: StreamId<'_>, name: &str| assert_eq!(stream.to_string(), name);
+        check(StreamId::Handoff { handoff_id: "hs_12345678", attempt: 2 }, "task:hs_12345678:attempt:2");
+        check(StreamId::Route { route_key: "route.v1" }, "phase:route.v1");
+        check(StreamId::Gateway { topic_id: "gw_1" }, "project:gw_1");
+    }
+}

@@ -1,0 +1,67 @@
+//! The event types that the gateway writes, and the normalized state each one stands for.
+
+/// The type of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    TaskCreated,
+    GateDecided,
+    ApprovalRequested,
+    TaskAvailable,
+    TaskRejected,
+    PolicyLoaded,
+    StateReplaced,
+}
+
+/// The normalized state category of a task event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    Submitted,
+    AuthRequired,
+    Rejected,
+}
+
+impl Kind {
+    pub const ALL: [Self; 7] = [
+        Self::TaskCreated,
+        Self::GateDecided,
+        Self::ApprovalRequested,
+        Self::TaskAvailable,
+        Self::TaskRejected,
+        Self::PolicyLoaded,
+        Self::StateReplaced,
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TaskCreated => "task.created",
+            Self::GateDecided => "gate.decided",
+            Self::ApprovalRequested => "approval.requested",
+            Self::TaskAvailable => "task.available",
+            Self::TaskRejected => "task.rejected",
+            Self::PolicyLoaded => "policy.loaded",
+            Self::StateReplaced => "state.replaced",
+        }
+    }
+
+    /// The category, and whether the stream ends with it; nothing for events that carry no state.
+    pub fn state(self) -> Option<(Category, bool)> {
+        match self {
+            Self::TaskCreated | Self::TaskAvailable => Some((Category::Submitted, false)),
+            Self::ApprovalRequested => Some((Category::AuthRequired, false)),
+            Self::TaskRejected => Some((Category::Rejected, true)),
+            Self::GateDecided | Self::PolicyLoaded | Self::StateReplaced => None,
+        }
+    }
+}
+
+impl Category {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::AuthRequired => "auth_required",
+            Self::Rejected => "rejected",
+        }
+    }
+}
