@@ -4,7 +4,7 @@
 //! and the mapped envelope validated against its input schema.
 
 use divan::{Bencher, black_box};
-use handoffd::contract::{TaskSpec, both_digests, shape_findings};
+use handoffd::contract::{Sealed, TaskSpec, shape_findings};
 use handoffd::gates::{Caller, Claims, Ground, judge};
 use handoffd::json::{Document, read};
 use handoffd::limits;
@@ -78,7 +78,7 @@ fn whole_verdict_and_claims(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| {
         let document = document(black_box(DELEGATED));
         let judgement = judge(&document, &floor.ground());
-        black_box(Claims::of(&document, &judgement.spec, &judgement.verdict))
+        black_box(Claims::of(&Sealed::of(&document), &judgement.spec, &judgement.verdict))
     });
 }
 
@@ -109,7 +109,7 @@ fn part_4_canonical_form(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_size = 500)]
 fn part_5_digests(bencher: Bencher<'_, '_>) {
     let document = document(DELEGATED);
-    bencher.bench_local(|| black_box(both_digests(black_box(&document))));
+    bencher.bench_local(|| black_box(Sealed::of(black_box(&document))));
 }
 
 /// What others would do: a serde_json tree and the schema on it.

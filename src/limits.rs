@@ -35,3 +35,13 @@ pub const EVENT_BYTES_MAX: usize = 8 * 1024;
 
 /// A ledger segment that has reached this is followed by a new one.
 pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Decisions that may wait to be sequenced and made durable.
+pub const WAITING_DECISIONS_MAX: usize = 10_000;
+
+/// What one batch may hold before it goes out, even if more is waiting.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Hops along the parentHandoffId chain, and accepted mentions in one correlationId.
+pub const LINEAGE_HOPS_MAX: u32 = 8;
+pub const LINEAGE_MENTIONS_MAX: u32 = 8;

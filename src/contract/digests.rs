@@ -16,12 +16,26 @@ pub fn content_digest(document: &Document<'_>) -> Digest {
     Digest::of(&canonical_where(root, |object, name| Some(object) != delegation || !is_the_gateways(name)))
 }
 
-/// Both of the above; one and the same where the sender left the gateway's members alone.
-pub fn both_digests(document: &Document<'_>) -> (Digest, Digest) {
-    let whole = task_spec_digest(document);
-    let delegation = document.root().get("audit").and_then(|audit| audit.get("delegation"));
-    let written = delegation.is_some_and(|block| block.members().any(|(name, _)| is_the_gateways(name)));
-    (whole, if written { content_digest(document) } else { whole })
+/// A TaskSpec in its canonical form, with the digests that it goes by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// The canonical text, whose digest is `task_spec_digest`.
+    pub text: String,
+    pub task_spec_digest: Digest,
+    pub content_digest: Digest,
+}
+
+impl Sealed {
+    pub fn of(document: &Document<'_>) -> Self {
+        // Canonical text is UTF-8 by construction.
+        let text = String::from_utf8(canonical(document.root())).unwrap_or_default();
+        let task_spec_digest = Digest::of(text.as_bytes());
+        let delegation = document.root().get("audit").and_then(|audit| audit.get("delegation"));
+        let written = delegation.is_some_and(|block| block.members().any(|(name, _)| is_the_gateways(name)));
+        // One and the same where the sender left the gateway's members alone.
+        let content_digest = if written { content_digest(document) } else { task_spec_digest };
+        Self { text, task_spec_digest, content_digest }
+    }
 }
 
 /// Members of `audit.delegation` that are the gateway's to write.

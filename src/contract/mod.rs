@@ -16,7 +16,7 @@ mod schema;
 mod taskspec;
 mod text;
 
-pub use digests::{both_digests, content_digest, intent_hash, task_spec_digest};
+pub use digests::{Sealed, content_digest, intent_hash, task_spec_digest};
 pub use explain::{Compiled, Finding};
 pub use field::Field;
 pub use instance::{Instance, InstanceMembers, Made, Number, Tree};

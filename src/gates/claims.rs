@@ -3,8 +3,7 @@
 //! Represented here, decided by the sequencer in ledger order and nowhere else.
 
 use super::verdict::{Human, Verdict};
-use crate::contract::{Mode, TaskSpec, both_digests, intent_hash};
-use crate::json::Document;
+use crate::contract::{Mode, Sealed, TaskSpec, intent_hash};
 use crate::proof::Digest;
 
 /// Everything the sequencer needs to decide a candidate, owned, so that it can outlive the request.
@@ -44,7 +43,7 @@ pub struct GrantClaim {
 
 impl Claims {
     /// The claims of a handoff that the gates let pass; one with reasons against it claims nothing.
-    pub fn of(document: &Document<'_>, spec: &TaskSpec<'_>, verdict: &Verdict) -> Option<Self> {
+    pub fn of(sealed: &Sealed, spec: &TaskSpec<'_>, verdict: &Verdict) -> Option<Self> {
         if !verdict.reasons().is_empty() {
             return None;
         }
@@ -65,14 +64,13 @@ impl Claims {
             }),
             Human::Approval | Human::NotNeeded => None,
         };
-        let (task_spec_digest, content_digest) = both_digests(document);
         Some(Self {
             handoff_id: owned(spec.handoff_id.get()?.as_str()),
             correlation_id: owned(spec.correlation_id.get()?.as_str()),
             source_agent_id: owned(spec.source.agent_id.get()?.as_str()),
             idempotency_key: owned(spec.audit.idempotency_key.get()?.as_str()),
-            content_digest,
-            task_spec_digest,
+            content_digest: sealed.content_digest,
+            task_spec_digest: sealed.task_spec_digest,
             route_key: owned(spec.routing.route_key.get()?.as_str()),
             mode: spec.mode.get()?,
             target_agent_id: owned(spec.target.agent_id.get()?.as_str()),

@@ -20,6 +20,7 @@ mod verdict;
 
 pub use claims::{Claims, GrantClaim};
 pub use codes::{Code, codes_markdown};
+pub(crate) use verdict::decision_of;
 pub use verdict::{Decision, Gate, Human, Outcome, Reason, Verdict};
 
 use crate::contract::TaskSpec;

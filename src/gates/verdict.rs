@@ -75,6 +75,16 @@ pub enum Outcome {
     NotApplicable,
 }
 
+impl Outcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::NotApplicable => "not_applicable",
+        }
+    }
+}
+
 /// The answer to an orchestrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -132,15 +142,7 @@ impl Verdict {
     /// What follows before anything is claimed: any reason that is not an expiry denies; only expiries
     /// expire; else a person may still have to say yes.
     pub fn decision(&self) -> Decision {
-        if self.reasons.iter().any(|reason| !reason.code.is_expiry()) {
-            Decision::Denied
-        } else if !self.reasons.is_empty() {
-            Decision::Expired
-        } else if self.human != Human::NotNeeded {
-            Decision::NeedsApproval
-        } else {
-            Decision::Allowed
-        }
+        decision_of(&self.reasons, &self.human)
     }
 
     pub fn reasons(&self) -> &[Reason] {
@@ -173,6 +175,19 @@ impl Verdict {
     pub fn approval_until(&self, now: Timestamp) -> Timestamp {
         let wait = now.plus_seconds(limits::APPROVAL_WAIT_S);
         self.holds_until.map_or(wait, |until| wait.min(until))
+    }
+}
+
+/// What follows from all reasons, and from whose yes is still needed.
+pub(crate) fn decision_of(reasons: &[Reason], human: &Human) -> Decision {
+    if reasons.iter().any(|reason| !reason.code.is_expiry()) {
+        Decision::Denied
+    } else if !reasons.is_empty() {
+        Decision::Expired
+    } else if *human != Human::NotNeeded {
+        Decision::NeedsApproval
+    } else {
+        Decision::Allowed
     }
 }
 

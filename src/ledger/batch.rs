@@ -64,6 +64,11 @@ impl<'t> BatchBuilder<'t> {
         self.head == self.after
     }
 
+    /// How much it holds.
+    pub fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// A body that an entry after it refers to by digest.
     pub fn body(&mut self, digest: Digest, body: &str) {
         line::write_body(&mut self.text, digest, body);

@@ -6,3 +6,4 @@
 pub(crate) mod clock;
 pub(crate) mod files;
 pub(crate) mod random;
+pub mod world;

@@ -119,6 +119,10 @@ impl Payload<'_, '_> {
     pub fn count(&mut self, name: &'static str, value: u64) {
         self.0.count(name, value);
     }
+
+    pub fn object(&mut self, name: &'static str, write: impl FnOnce(&mut Payload<'_, '_>)) {
+        self.0.object(name, |members| write(&mut Payload(members)));
+    }
 }
 
 #[cfg(test)]

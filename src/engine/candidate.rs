@@ -1,0 +1,67 @@
+//! What a request task hands to the sequencer.
+
+use std::sync::Arc;
+
+use super::facts::Facts;
+use crate::contract::Sealed;
+use crate::gates::{Caller, Claims, Ground, Judgement, Verdict, judge};
+use crate::json::read;
+use crate::limits;
+use crate::policy::PolicySet;
+use crate::proof::{Digest, Keyring};
+use crate::timestamp::Timestamp;
+
+/// A TaskSpec that was judged, and all that is needed to judge it again.
+#[derive(Debug)]
+pub struct Candidate {
+    pub(super) body: Arc<str>,
+    pub(super) ruling: Ruling,
+    pub(super) sealed: Sealed,
+    /// Nothing if not even a handoffId could be read.
+    pub(super) facts: Option<Facts>,
+    pub(super) correlation_id: Option<String>,
+    pub(super) verdict: Verdict,
+    pub(super) claims: Option<Claims>,
+}
+
+/// What is in force: the policy set, the keys, and who asks.
+#[derive(Debug, Clone)]
+pub struct Ruling {
+    pub policies: Arc<PolicySet>,
+    pub keyring: Arc<Keyring>,
+    /// The agent that the caller speaks for; nothing for one that may name any source but for live work.
+    pub caller: Option<Arc<str>>,
+}
+
+impl Candidate {
+    /// Judges a TaskSpec. The body must have been read before: one that cannot be read is no candidate.
+    pub fn judge(body: Arc<str>, ruling: Ruling, now: Timestamp) -> Option<Self> {
+        let caller = ruling.caller.as_deref().map_or(Caller::AnySourceButLive, Caller::Agent);
+        let ground = Ground { policies: &ruling.policies, keyring: &ruling.keyring, caller, now };
+        // The document borrows from the body, which the candidate takes along.
+        let (sealed, claims, facts, correlation_id, verdict) = {
+            let document = read(body.as_bytes(), limits::TASK_SPEC).ok()?;
+            let Judgement { spec, verdict } = judge(&document, &ground);
+            let sealed = Sealed::of(&document);
+            let claims = Claims::of(&sealed, &spec, &verdict);
+            let facts = Facts::of(&sealed, &spec);
+            (sealed, claims, facts, spec.correlation_id.get().map(|id| id.to_string()), verdict)
+        };
+        Some(Self { body, ruling, sealed, facts, correlation_id, verdict, claims })
+    }
+
+    /// Does the verdict still hold, under this set and at this time?
+    pub(super) fn still_holds(&self, policy_digest: Digest, now: Timestamp) -> bool {
+        self.verdict.policy_digest() == policy_digest
+            && self.verdict.holds_until().is_none_or(|until| now < until)
+    }
+
+    /// The same TaskSpec, judged with what is in force now.
+    pub(super) fn judged_again(self, ruling: Option<Ruling>, now: Timestamp) -> Option<Self> {
+        let ruling = match ruling {
+            Some(ruling) => Ruling { caller: self.ruling.caller, ..ruling },
+            None => self.ruling,
+        };
+        Self::judge(self.body, ruling, now)
+    }
+}

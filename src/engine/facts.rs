@@ -1,0 +1,118 @@
+//! What the ledger remembers of a handoff: facts, references and digests, never the work itself.
+//!
+//! One type for both directions, so that what is written when a handoff is decided is what is read when the
+//! engine starts again.
+
+use serde::Deserialize;
+
+use crate::contract::{Sealed, TaskSpec, intent_hash};
+use crate::wire::Payload;
+
+/// The payload of `task.created`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Facts {
+    pub(super) attempt: u32,
+    pub(super) content_digest: String,
+    pub(super) delegation: Option<DelegationFacts>,
+    pub(super) handoff_id: String,
+    pub(super) idempotency_key: Option<String>,
+    pub(super) intent_hash: Option<String>,
+    pub(super) message_id: Option<String>,
+    pub(super) mode: Option<String>,
+    pub(super) operation: Option<String>,
+    pub(super) parent_handoff_id: Option<String>,
+    pub(super) route_key: Option<String>,
+    pub(super) source_agent: Option<String>,
+    pub(super) target_agent: Option<String>,
+    pub(super) task_spec_digest: String,
+}
+
+/// What the delegation log shows of a delegated handoff.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DelegationFacts {
+    pub(super) authorization_ref: Option<String>,
+    pub(super) channel: Option<String>,
+    pub(super) delegate_agent: Option<String>,
+    pub(super) envelope_hash: Option<String>,
+    pub(super) policy_ref: Option<String>,
+    pub(super) principal: Option<String>,
+    pub(super) risk_classification: Option<String>,
+}
+
+impl Facts {
+    /// The facts of a TaskSpec, as far as they could be read; nothing without a handoffId to put them under.
+    pub(super) fn of(sealed: &Sealed, spec: &TaskSpec<'_>) -> Option<Self> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let mention = spec.mention();
+        Some(Self {
+            attempt: 1,
+            content_digest: sealed.content_digest.to_string(),
+            delegation: (spec.is_delegated() == Some(true)).then(|| DelegationFacts::of(spec)),
+            handoff_id: spec.handoff_id.get()?.to_string(),
+            idempotency_key: owned(spec.audit.idempotency_key.get().map(|key| key.as_str())),
+            intent_hash: spec.intent.block.map(|intent| intent_hash(intent).to_string()),
+            message_id: owned(mention.and_then(|mention| mention.message_id.get()).map(|id| id.as_str())),
+            mode: owned(spec.mode.get().map(|mode| mode.as_str())),
+            operation: owned(spec.intent.operation.get().map(|operation| operation.as_str())),
+            parent_handoff_id: owned(spec.parent_handoff_id.get().map(|id| id.as_str())),
+            route_key: owned(spec.routing.route_key.get().map(|key| key.as_str())),
+            source_agent: owned(spec.source.agent_id.get().map(|id| id.as_str())),
+            target_agent: owned(spec.target.agent_id.get().map(|id| id.as_str())),
+            task_spec_digest: sealed.task_spec_digest.to_string(),
+        })
+    }
+
+    /// Writes the payload; members in the order of their names.
+    pub(super) fn write(&self, payload: &mut Payload<'_, '_>) {
+        payload.count("attempt", u64::from(self.attempt));
+        payload.text("content_digest", &self.content_digest);
+        match &self.delegation {
+            Some(delegation) => payload.object("delegation", |payload| delegation.write(payload)),
+            None => payload.text_or_null("delegation", None),
+        }
+        payload.text("handoff_id", &self.handoff_id);
+        payload.text_or_null("idempotency_key", self.idempotency_key.as_deref());
+        payload.text_or_null("intent_hash", self.intent_hash.as_deref());
+        payload.text_or_null("message_id", self.message_id.as_deref());
+        payload.text_or_null("mode", self.mode.as_deref());
+        payload.text_or_null("operation", self.operation.as_deref());
+        payload.text_or_null("parent_handoff_id", self.parent_handoff_id.as_deref());
+        payload.text_or_null("route_key", self.route_key.as_deref());
+        payload.text_or_null("source_agent", self.source_agent.as_deref());
+        payload.text_or_null("target_agent", self.target_agent.as_deref());
+        payload.text("task_spec_digest", &self.task_spec_digest);
+    }
+}
+
+impl DelegationFacts {
+    fn of(spec: &TaskSpec<'_>) -> Self {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let delegation = &spec.authorship.delegation;
+        let (envelope, risk) = (delegation.envelope.get(), delegation.risk.get());
+        let channel = spec.mention().and_then(|mention| mention.channel.get());
+        let hash = envelope.and_then(|envelope| envelope.proof.get()?.hash.get());
+        Self {
+            authorization_ref: owned(
+                risk.and_then(|risk| risk.authorization_ref.get()).map(|grant| grant.as_str()),
+            ),
+            channel: owned(channel.map(|channel| channel.as_str())),
+            delegate_agent: owned(envelope.and_then(|e| e.delegate_agent_id.get()).map(|id| id.as_str())),
+            envelope_hash: owned(hash.map(|hash| hash.as_str())),
+            policy_ref: owned(delegation.policy.get().and_then(|p| p.policy_ref.get()).map(|p| p.as_str())),
+            principal: owned(envelope.and_then(|e| e.principal_id.get()).map(|id| id.as_str())),
+            risk_classification: owned(risk.and_then(|r| r.classification.get()).map(|class| class.as_str())),
+        }
+    }
+
+    fn write(&self, payload: &mut Payload<'_, '_>) {
+        payload.text_or_null("authorization_ref", self.authorization_ref.as_deref());
+        payload.text_or_null("channel", self.channel.as_deref());
+        payload.text_or_null("delegate_agent", self.delegate_agent.as_deref());
+        payload.text_or_null("envelope_hash", self.envelope_hash.as_deref());
+        payload.text_or_null("policy_ref", self.policy_ref.as_deref());
+        payload.text_or_null("principal", self.principal.as_deref());
+        payload.text_or_null("risk_classification", self.risk_classification.as_deref());
+    }
+}

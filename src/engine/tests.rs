@@ -1,0 +1,416 @@
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::gates::{Code, Decision};
+use crate::ledger::{AppendFault, Batch, Entries, Head, RealDisk, SegmentLog};
+use crate::policy::{PolicySet, Workspace};
+use crate::proof::Keyring;
+
+const CANONICAL: &str = include_str!("../../docs/examples/taskspec-canonical.json");
+const READ: &str = include_str!("../../docs/examples/taskspec-delegated-read.json");
+
+/// A clock that the test moves, and ids that count up.
+#[derive(Clone)]
+struct TestWorld(Arc<AtomicU64>, Arc<AtomicU64>);
+
+impl TestWorld {
+    fn new() -> Self {
+        Self(Arc::default(), Arc::default())
+    }
+
+    fn at(&self, seconds: u64) {
+        self.0.store(seconds, Ordering::Relaxed);
+    }
+}
+
+impl World for TestWorld {
+    fn now(&self) -> Timestamp {
+        let start = Timestamp::parse("2026-02-18T19:38:00Z").unwrap();
+        start.plus_seconds(i64::try_from(self.0.load(Ordering::Relaxed)).unwrap())
+    }
+
+    fn random(&mut self) -> [u8; 10] {
+        let mut bytes = [0; 10];
+        bytes[2..].copy_from_slice(&self.1.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        bytes
+    }
+}
+
+fn policies() -> Arc<PolicySet> {
+    static SET: Mutex<Option<Arc<PolicySet>>> = Mutex::new(None);
+    let mut set = SET.lock().unwrap();
+    set.get_or_insert_with(|| Arc::new(Workspace::new(env!("CARGO_MANIFEST_DIR")).load_policies().unwrap()))
+        .clone()
+}
+
+fn ruling(caller: &str) -> Ruling {
+    Ruling { policies: policies(), keyring: Arc::new(Keyring::default()), caller: Some(caller.into()) }
+}
+
+fn candidate(spec: &Json, caller: &str, world: &TestWorld) -> Candidate {
+    Candidate::judge(spec.to_string().into(), ruling(caller), world.now()).unwrap()
+}
+
+/// The canonical handoff under another id and key.
+fn handoff(id: &str, key: &str) -> Json {
+    let mut spec: Json = serde_json::from_str(CANONICAL).unwrap();
+    spec["handoffId"] = json!(id);
+    spec["audit"]["idempotencyKey"] = json!(key);
+    spec
+}
+
+fn start_with(
+    log: Box<dyn Log>,
+    last: Option<Timestamp>,
+    directory: &Path,
+    world: &TestWorld,
+) -> EngineHandle {
+    let head = log.head().sequence;
+    let history = Entries::read(directory, 1, head).unwrap();
+    let history = history.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
+    EngineHandle::start(Setup::new(log, last, Box::new(world.clone())), history).unwrap()
+}
+
+fn open(directory: &Path) -> SegmentLog {
+    SegmentLog::open(Arc::new(RealDisk), directory, "gw_test", &[]).unwrap().0
+}
+
+fn start(directory: &Path, world: &TestWorld) -> EngineHandle {
+    let log = open(directory);
+    let last = log.last_timestamp();
+    start_with(Box::new(log), last, directory, world)
+}
+
+fn codes(decided: &Decided) -> Vec<Code> {
+    decided.reasons.iter().map(|reason| reason.code).collect()
+}
+
+#[test]
+fn a_decision_is_a_group_of_events_that_a_restart_reads_back() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(directory.path(), &world);
+    let spec = handoff("hs_00000001", "key-00000001");
+    let first = engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+    assert_eq!((first.decision, first.attempt, first.replayed), (Decision::Allowed, 1, false));
+    assert_eq!(first.ledger.sequence, 2);
+    let again = engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+    assert_eq!(*again, Decided { replayed: true, ..(*first).clone() });
+    engine.stop();
+
+    let entries: Vec<Json> = Entries::read(directory.path(), 1, 3)
+        .unwrap()
+        .map(|entry| serde_json::from_str(&entry.unwrap().wire).unwrap())
+        .collect();
+    let kinds: Vec<&str> = entries.iter().map(|wire| wire["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["task.created", "gate.decided", "task.available"]);
+    for (n, wire) in entries.iter().enumerate() {
+        assert_eq!(wire["stream"]["stream_id"], "task:hs_00000001:attempt:1");
+        assert_eq!(wire["stream"]["stream_seq"], n + 1);
+        assert_eq!(wire["stream"]["context_id"], spec["correlationId"]);
+        if n > 0 {
+            assert_eq!(wire["stream"]["causation_id"], entries[n - 1]["wire_id"]);
+        }
+    }
+    assert_eq!(open(directory.path()).head().sequence, 3, "the replay appended nothing");
+
+    let engine = start(directory.path(), &world);
+    let after = engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+    assert_eq!(*after, Decided { replayed: true, ..(*first).clone() });
+    engine.stop();
+    assert_eq!(
+        engine.submit_and_wait(candidate(&spec, "decision-router", &world)),
+        Err(EngineFault::Stopped)
+    );
+}
+
+#[test]
+fn ids_and_keys_stand_for_one_handoff() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let mut engine = start(directory.path(), &world);
+    let base = handoff("hs_00000001", "key-00000001");
+    let mut restart = false;
+    let mut check = |change: &dyn Fn(&mut Json), caller: &str, expected: &[Code], attempt: u32| {
+        let mut spec = base.clone();
+        change(&mut spec);
+        let decided = engine.submit_and_wait(candidate(&spec, caller, &world)).unwrap();
+        assert_eq!((codes(&decided).as_slice(), decided.attempt), (expected, attempt), "{spec}");
+        // Half of the cases are decided by an engine that has to remember.
+        restart = !restart;
+        if restart {
+            engine.stop();
+            engine = start(directory.path(), &world);
+        }
+    };
+    let agent = "decision-router";
+    check(&|_| {}, agent, &[], 1);
+    // Other content under the same key, the same id under another key.
+    check(
+        &|spec| spec["intent"]["summary"] = json!("x"),
+        agent,
+        &[Code::IdempotencyConflict, Code::HandoffReused],
+        2,
+    );
+    check(&|spec| spec["audit"]["idempotencyKey"] = json!("key-00000002"), agent, &[Code::HandoffReused], 3);
+    check(&|spec| spec["handoffId"] = json!("hs_00000002"), agent, &[Code::IdempotencyConflict], 1);
+    // Idempotency is per source agent.
+    let other = |spec: &mut Json| {
+        spec["handoffId"] = json!("hs_00000003");
+        spec["source"]["agentId"] = json!("other-router");
+    };
+    check(&other, "other-router", &[], 1);
+    // A refused handoff claims nothing: corrected, the same id is the next attempt.
+    let wrong = |spec: &mut Json| {
+        spec["handoffId"] = json!("hs_00000004");
+        spec["audit"]["idempotencyKey"] = json!("key-00000004");
+        spec["safety"]["e2eActor"] = json!("agent");
+    };
+    check(&wrong, agent, &[Code::SelfTest], 1);
+    check(&wrong, agent, &[Code::SelfTest], 2);
+    let elsewhere = |spec: &mut Json| {
+        wrong(spec);
+        spec["safety"]["e2eActor"] = json!("human");
+        spec["correlationId"] = json!("corr_another_cycle");
+    };
+    check(&elsewhere, agent, &[Code::HandoffReused], 3);
+    let corrected = |spec: &mut Json| {
+        wrong(spec);
+        spec["safety"]["e2eActor"] = json!("human");
+    };
+    check(&corrected, agent, &[], 4);
+    // A stranger cannot use up somebody's id, whatever it says.
+    let squat = |spec: &mut Json| spec["handoffId"] = json!("hs_00000005");
+    check(&squat, "stranger", &[Code::SourceMismatch], 1);
+    let own = |spec: &mut Json| {
+        spec["handoffId"] = json!("hs_00000005");
+        spec["audit"]["idempotencyKey"] = json!("key-00000005");
+        spec["correlationId"] = json!("corr_another_cycle");
+    };
+    check(&own, agent, &[], 1);
+}
+
+#[test]
+fn stage_mention_phase_and_grants_are_decided_in_order() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(directory.path(), &world);
+    let mut live = handoff("hs_00000001", "key-00000001");
+    live["mode"] = json!("live");
+    let decided = engine.submit_and_wait(candidate(&live, "decision-router", &world)).unwrap();
+    assert_eq!(
+        (codes(&decided).as_slice(), decided.decision),
+        ([Code::StageNotReached].as_slice(), Decision::Denied)
+    );
+
+    let mention: Json = serde_json::from_str(READ).unwrap();
+    let decided = engine.submit_and_wait(candidate(&mention, "decision-router", &world)).unwrap();
+    assert!(codes(&decided).contains(&Code::MentionPhase), "{:?}", codes(&decided));
+    engine.stop();
+}
+
+#[test]
+fn a_chain_of_handoffs_is_followed_and_ended() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(directory.path(), &world);
+    let hop = |n: usize, parent: Option<usize>| {
+        let mut spec = handoff(&format!("hs_hop_{n:05}"), &format!("key-hop-{n:05}"));
+        // The work goes to and fro between two agents that the route reaches.
+        let agents = ["crypto-sage", "crypto-sage-dr"];
+        spec["source"]["agentId"] = json!(agents[n % 2]);
+        spec["target"]["agentId"] = json!(agents[(n + 1) % 2]);
+        if let Some(parent) = parent {
+            spec["parentHandoffId"] = json!(format!("hs_hop_{parent:05}"));
+        }
+        spec
+    };
+    let submit = |spec: &Json| {
+        let caller = spec["source"]["agentId"].as_str().unwrap();
+        codes(&engine.submit_and_wait(candidate(spec, caller, &world)).unwrap())
+    };
+    assert_eq!(submit(&hop(0, None)), []);
+    for n in 1..=8 {
+        assert_eq!(submit(&hop(n, Some(n - 1))), [], "hop {n}");
+    }
+    assert_eq!(submit(&hop(9, Some(8))), [Code::LoopDetected]);
+    // A parent must exist, be accepted, lead here, and belong to the same cycle.
+    assert_eq!(submit(&hop(21, Some(99))), [Code::ParentInvalid]);
+    assert_eq!(submit(&hop(22, Some(9))), [Code::ParentInvalid], "it was refused");
+    assert_eq!(submit(&hop(24, Some(2))), [Code::ParentInvalid], "its target is not this source");
+    let mut elsewhere = hop(25, Some(2));
+    elsewhere["correlationId"] = json!("corr_another_cycle");
+    assert_eq!(submit(&elsewhere), [Code::ParentInvalid]);
+    engine.stop();
+}
+
+/// Many threads, every key several times at once: one winner each, and the same after a restart.
+#[test]
+fn whatever_comes_at_once_is_decided_once() {
+    let keys = if std::env::var_os("LONG").is_some() { 10_000 } else { 600 };
+    let (threads, copies) = (64, 3);
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(directory.path(), &world);
+    let decided: Mutex<Vec<(usize, Arc<Decided>)>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (engine, decided, world) = (engine.clone(), &decided, &world);
+            scope.spawn(move || {
+                let mut own = Vec::new();
+                for n in 0..keys * copies {
+                    // Every key is worked on by several threads at about the same time.
+                    if n % threads == thread {
+                        let key = n / copies;
+                        // The copies differ in content, so that only one of them can be accepted.
+                        let mut spec = handoff(&format!("hs_race_{key:05}"), &format!("key-race-{key:05}"));
+                        spec["intent"]["summary"] = json!(format!("copy {}", n % copies));
+                        own.push((
+                            key,
+                            engine.submit_and_wait(candidate(&spec, "decision-router", world)).unwrap(),
+                        ));
+                    }
+                }
+                decided.lock().unwrap().extend(own);
+            });
+        }
+    });
+    engine.stop();
+    let decided = decided.into_inner().unwrap();
+    let mut winners = vec![0; keys];
+    for (key, decided) in &decided {
+        match decided.decision {
+            Decision::Allowed => winners[*key] += 1,
+            _ => assert_eq!(codes(decided), [Code::IdempotencyConflict, Code::HandoffReused]),
+        }
+    }
+    assert!(winners.iter().all(|wins| *wins == 1), "one winner each");
+
+    let engine = start(directory.path(), &world);
+    for key in (0..keys).step_by(17) {
+        for copy in 0..copies {
+            let mut spec = handoff(&format!("hs_race_{key:05}"), &format!("key-race-{key:05}"));
+            spec["intent"]["summary"] = json!(format!("copy {copy}"));
+            let after = engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+            assert!(after.replayed || after.decision == Decision::Denied, "{after:?}");
+        }
+    }
+    engine.stop();
+}
+
+/// A log that waits for a word before each append, and fails when told to.
+struct Gated {
+    log: SegmentLog,
+    words: Receiver<bool>,
+}
+
+impl Log for Gated {
+    fn topic_id(&self) -> &str {
+        self.log.topic_id()
+    }
+
+    fn head(&self) -> Head {
+        self.log.head()
+    }
+
+    fn append(&mut self, after: Head, batch: &Batch) -> Result<(), AppendFault> {
+        match self.words.recv() {
+            Ok(true) => self.log.append(after, batch),
+            _ => Err(AppendFault::NotDurable(std::io::ErrorKind::StorageFull.into())),
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_fails_takes_the_one_behind_it_along_and_gives_everything_back() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let (say, words) = channel();
+    let log = Gated { log: open(directory.path()), words };
+    let engine = start_with(Box::new(log), None, directory.path(), &world);
+    let submit = |id: &str| {
+        let (sender, receiver) = channel();
+        let spec = handoff(id, &format!("key-{id}"));
+        let reply: Reply = Box::new(move |result| drop(sender.send(result)));
+        engine.submit(candidate(&spec, "decision-router", &world), reply).unwrap();
+        receiver
+    };
+    // The first is being written; the second, and a replay of the first, are decided behind it.
+    let waiting = [submit("hs_00000001"), submit("hs_00000002"), submit("hs_00000001")];
+    say.send(false).unwrap();
+    for (n, receiver) in waiting.iter().enumerate() {
+        let fault = receiver.recv().unwrap().unwrap_err();
+        assert!(matches!(fault, EngineFault::NotDurable(_)), "{n}: {fault}");
+    }
+    // The disk works again: nothing is left of what failed.
+    for _ in 0..8 {
+        say.send(true).unwrap();
+    }
+    for id in ["hs_00000001", "hs_00000002"] {
+        let decided = submit(id).recv().unwrap().unwrap();
+        assert_eq!(
+            (decided.decision, decided.attempt, decided.replayed),
+            (Decision::Allowed, 1, false),
+            "{id}"
+        );
+    }
+    engine.stop();
+    assert_eq!(open(directory.path()).head().sequence, 6);
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused_at_once() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let (say, words) = channel();
+    let log = Gated { log: open(directory.path()), words };
+    let setup = Setup { waiting_max: 3, ..Setup::new(Box::new(log), None, Box::new(world.clone())) };
+    let engine = EngineHandle::start(setup, std::iter::empty()).unwrap();
+    let submit = |n: usize| {
+        let spec = handoff(&format!("hs_0000000{n}"), &format!("key-0000000{n}"));
+        engine.submit(candidate(&spec, "decision-router", &world), Box::new(drop))
+    };
+    let taken: Vec<bool> = (0..5).map(|n| submit(n).is_ok()).collect();
+    assert_eq!(taken, [true, true, true, false, false]);
+    assert_eq!(submit(5), Err(EngineFault::Busy));
+    for _ in 0..4 {
+        say.send(true).unwrap();
+    }
+    engine.stop();
+    assert_eq!(open(directory.path()).head().sequence, 9);
+}
+
+#[test]
+fn the_sequencer_has_the_last_word() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(directory.path(), &world);
+    // A mention that was fresh when it was judged, and is not when it is sequenced.
+    let mention: Json = serde_json::from_str(READ).unwrap();
+    let late = candidate(&mention, "decision-router", &world);
+    assert!(!late.verdict.reasons().iter().any(|reason| reason.code == Code::MentionExpired));
+    world.at(600);
+    let decided = engine.submit_and_wait(late).unwrap();
+    assert!(codes(&decided).contains(&Code::MentionExpired), "{:?}", codes(&decided));
+
+    // A set that came into force after it was judged.
+    let narrow = tempfile::tempdir().unwrap();
+    std::fs::create_dir(narrow.path().join("policies")).unwrap();
+    let routes = br#"{"routes": {}}"#;
+    crate::os::files::create_public(&narrow.path().join("policies/routes.json"), routes).unwrap();
+    let set = Arc::new(Workspace::new(narrow.path()).load_policies().unwrap());
+    let spec = handoff("hs_00000001", "key-00000001");
+    let early = candidate(&spec, "decision-router", &world);
+    assert_eq!(early.verdict.decision(), Decision::Allowed);
+    engine.put_in_force(set.clone(), Arc::default()).unwrap();
+    engine.put_in_force(set.clone(), Arc::default()).unwrap();
+    let decided = engine.submit_and_wait(early).unwrap();
+    assert!(codes(&decided).contains(&Code::RouteUnknown), "{:?}", codes(&decided));
+    assert_eq!(decided.policy_digest, set.digest().to_string());
+    engine.stop();
+    let head = open(directory.path()).head().sequence;
+    let loaded: Vec<Json> = Entries::read(directory.path(), 1, head)
+        .unwrap()
+        .map(|entry| serde_json::from_str(&entry.unwrap().wire).unwrap())
+        .filter(|wire: &Json| wire["type"] == "policy.loaded")
+        .collect();
+    assert_eq!(loaded.len(), 1, "each set that comes into force is one event");
+    assert_eq!(loaded[0]["payload"]["digest"], set.digest().to_string());
+}
