@@ -45,3 +45,13 @@ pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Hops along the parentHandoffId chain, and accepted mentions in one correlationId.
 pub const LINEAGE_HOPS_MAX: u32 = 8;
 pub const LINEAGE_MENTIONS_MAX: u32 = 8;
+
+/// Rows of the delegation log in the state file; refusals may take half of them.
+pub const DELEGATION_LOG_MAX: usize = 500;
+
+/// A state file up to this size is published with every batch; a larger one at most so often.
+pub const STATE_BYTES_EACH_BATCH: usize = 256 * 1024;
+pub const STATE_INTERVAL_MS: u64 = 50;
+
+/// A checkpoint is signed after so many entries, and when the gateway stops.
+pub const CHECKPOINT_ENTRIES: u64 = 1_000;

@@ -589,3 +589,80 @@ fn packets_are_converted_one_by_one_or_in_bulk() {
     assert_eq!((lines.len(), lines[0].get("ok").is_some(), lines[1].get("error").is_some()), (2, true, true));
     assert_eq!(workspace.exit(&["evidence", "convert", "missing.json"]), 2);
 }
+
+/// The ledger as it is left by a gateway that decided two handoffs, seen through the command line.
+#[test]
+fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
+    use handoffd::engine::{Candidate, Ruling};
+    use handoffd::gateway::Gateway;
+    use std::sync::Arc;
+    let workspace = Workspace::new();
+    assert_eq!(workspace.exit(&["audit", "export"]), 2, "there is nothing yet");
+    let policies = Arc::new(handoffd::policy::Workspace::new(workspace.path()).load_policies().unwrap());
+    let gateway = Gateway::open(workspace.path(), "127.0.0.1:7420").unwrap();
+    gateway.engine().put_in_force(policies.clone(), Arc::default()).unwrap();
+    let canonical =
+        fs::read_to_string(workspace.path().join("docs/examples/taskspec-canonical.json")).unwrap();
+    for body in [
+        canonical.clone(),
+        canonical
+            .replace("\"authorized-harness\"", "\"agent\"")
+            .replace("_0001", "_0002")
+            .replace("9001", "9002"),
+    ] {
+        let ruling = Ruling {
+            policies: policies.clone(),
+            keyring: Arc::default(),
+            caller: Some("decision-router".into()),
+        };
+        let now = handoffd::timestamp::Timestamp::parse(NOW).unwrap();
+        gateway.engine().submit_and_wait(Candidate::judge(body.into(), ruling, now).unwrap()).unwrap();
+    }
+    // Beside a running gateway.
+    let export = stdout(&workspace.run(&["audit", "export"]));
+    let lines: Vec<Json> = export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            serde_json::from_str::<Json>(line["wire"].as_str().unwrap()).unwrap()["type"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    let expected = [
+        "policy.loaded",
+        "route.declared",
+        "task.created",
+        "gate.decided",
+        "task.available",
+        "task.created",
+        "gate.decided",
+        "task.rejected",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(stdout(&workspace.run(&["audit", "export", "--from", "7"])).lines().count(), 2);
+    let shown = workspace.json(&["audit", "show", "7"]);
+    assert_eq!(shown["wire"]["payload"]["codes"], serde_json::json!(["POLICY_SELF_TEST"]));
+    assert_eq!(shown["hcs"]["running_hash"], lines[6]["hcs"]["running_hash"]);
+    assert_eq!(workspace.exit(&["audit", "show", "9"]), 2);
+    assert_eq!(workspace.exit(&["state", "verify"]), 0);
+    let held = workspace.run(&["state", "restore"]);
+    assert_eq!(held.status.code(), Some(2));
+    assert!(String::from_utf8(held.stderr).unwrap().contains("is held by process"), "the gateway is running");
+    gateway.close().unwrap();
+
+    assert_eq!(workspace.json(&["audit", "checkpoint"])["sequence"], 8);
+    let state = workspace.json(&["state", "show"]);
+    assert_eq!(state["activeHandoffs"].as_object().unwrap().len(), 1);
+    workspace.write(
+        "memory/orchestration-state.json",
+        fs::read_to_string(workspace.path().join("memory/orchestration-state.json"))
+            .unwrap()
+            .replace("queued", "done"),
+    );
+    assert_eq!(workspace.exit(&["state", "verify"]), 1);
+    assert_eq!(workspace.exit(&["state", "restore"]), 0);
+    assert_eq!(workspace.exit(&["state", "verify"]), 0);
+    assert_eq!(workspace.json(&["state", "show"]), state);
+}

@@ -3,6 +3,7 @@
 //! A door: it reads arguments and files, asks the core, and prints. Exit codes are a contract: 0 allowed
 //! or done, 1 denied, expired or failed, 2 usage or unreadable input, 3 unavailable, 4 needs approval.
 
+mod audit;
 mod check;
 mod completions;
 mod evidence;
@@ -12,6 +13,7 @@ mod policy;
 mod printer;
 mod serve;
 mod sign;
+mod state;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -57,6 +59,12 @@ enum Command {
     /// Test the workspace's policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Inspect the ledger
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Show, verify or restore the published state
+    #[command(subcommand)]
+    State(state::StateCommand),
     /// Convert A2A packets into bounded visibility evidence
     #[command(subcommand)]
     Evidence(evidence::EvidenceCommand),
@@ -118,6 +126,8 @@ pub fn run() -> ExitCode {
         Command::Sign(command) => command.run(&context),
         Command::Key(command) => command.run(&context),
         Command::Policy(command) => command.run(&context),
+        Command::Audit(command) => command.run(&context),
+        Command::State(command) => command.run(&context),
         Command::Evidence(command) => command.run(&context),
         Command::Completions(command) => command.run(&context),
     };

@@ -13,7 +13,9 @@ mod claims;
 mod decide;
 mod facts;
 mod record;
+mod replay;
 mod sequencer;
+mod standing;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -23,7 +25,7 @@ use std::thread::JoinHandle;
 pub use candidate::{Candidate, Ruling};
 pub use record::{Decided, LedgerPlace};
 
-use crate::ledger::{Entry, Log};
+use crate::ledger::{Entry, Follower, Log, Notice};
 use crate::limits;
 use crate::policy::PolicySet;
 use crate::proof::Keyring;
@@ -71,13 +73,31 @@ pub struct Setup {
     /// The time of the log's last entry.
     pub last_timestamp: Option<Timestamp>,
     pub world: Box<dyn World>,
+    pub follower: Box<dyn Follower>,
     /// Decisions that may wait; [`limits::WAITING_DECISIONS_MAX`] unless a test wants less.
     pub waiting_max: usize,
 }
 
 impl Setup {
     pub fn new(log: Box<dyn Log>, last_timestamp: Option<Timestamp>, world: Box<dyn World>) -> Self {
-        Self { log, last_timestamp, world, waiting_max: limits::WAITING_DECISIONS_MAX }
+        let waiting_max = limits::WAITING_DECISIONS_MAX;
+        Self { log, last_timestamp, world, follower: Box::new(Nobody), waiting_max }
+    }
+
+    /// Has somebody follow the log.
+    #[must_use]
+    pub fn followed_by(mut self, follower: Box<dyn Follower>) -> Self {
+        self.follower = follower;
+        self
+    }
+}
+
+/// Nobody follows.
+struct Nobody;
+
+impl Follower for Nobody {
+    fn durable(&mut self, _entries: &[Entry]) -> Option<Notice> {
+        None
     }
 }
 
@@ -107,11 +127,11 @@ impl EngineHandle {
         setup: Setup,
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
     ) -> Result<Self, EngineFault> {
-        let Setup { log, last_timestamp, world, waiting_max } = setup;
+        let Setup { log, last_timestamp, world, follower, waiting_max } = setup;
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let sequencer = Sequencer::rebuild(log.topic_id(), log.head(), last_timestamp, history, world)?;
-        let threads = sequencer::spawn(sequencer, log, inbox.clone(), messages);
+        let threads = sequencer::spawn(sequencer, log, follower, inbox.clone(), messages);
         let threads = Mutex::new(threads.map_err(|error| EngineFault::NotDurable(error.to_string()))?);
         let shared = Shared { inbox, waiting, waiting_max, threads };
         Ok(Self { shared: Arc::new(shared) })

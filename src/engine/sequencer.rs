@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use serde::Deserialize;
-
 use super::candidate::{Candidate, Ruling};
 use super::claims::ClaimIndex;
 use super::decide::{Step, own_facts, step};
 use super::facts::Facts;
 use super::record::{Decided, LedgerPlace};
+use super::replay::Replay;
+use super::standing::{RouteChange, Standing};
 use super::{EngineFault, Reply, World};
 use crate::gates::{Decision, Gate, Outcome, Reason, decision_of};
-use crate::ledger::{Batch, BatchBuilder, Entry, Head, Log};
+use crate::ledger::{Batch, BatchBuilder, Entry, Follower, Head, Log, Notice};
 use crate::limits;
 use crate::timestamp::Timestamp;
 use crate::wire::{Event, EventTooLarge, Kind, Lineage, Sender as WireSender, StreamId, WireId};
@@ -26,6 +26,8 @@ pub(super) enum Message {
     Candidate(Box<Candidate>, Reply),
     /// From now on candidates are judged by this.
     InForce(Ruling),
+    /// A follower noticed something.
+    Notice(Notice),
     /// The writer is done with a batch.
     Written(Result<(), String>),
     Stop,
@@ -41,8 +43,8 @@ pub(super) struct Sequencer {
     durable: (Head, Option<Timestamp>),
     /// The same, once the batch that is being written is durable.
     shipped: (Head, Option<Timestamp>),
-    /// The next number in the gateway's own stream: durable, shipped, and with what is being built.
-    gateway_seq: [u64; 3],
+    /// What is in force by the ledger: durable, with what is being written, and with what is being built.
+    standing: [Standing; 3],
     world: Box<dyn World>,
     /// What is in force; candidates judged under another set are judged again.
     ruling: Option<Ruling>,
@@ -58,54 +60,82 @@ impl Sequencer {
         world: Box<dyn World>,
     ) -> Result<Self, EngineFault> {
         let mut index = ClaimIndex::default();
-        let mut gateway_seq = 0;
+        let mut standing = Standing::default();
         let mut replay = Replay::default();
         for entry in history {
-            replay.entry(&entry?, &mut index, &mut gateway_seq)?;
+            replay.entry(&entry?, &mut index, &mut standing)?;
         }
         index.ship();
         index.keep();
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
-        Ok(Self {
-            topic_id,
-            index,
-            durable: at,
-            shipped: at,
-            gateway_seq: [gateway_seq; 3],
-            world,
-            ruling: None,
-        })
+        let standing = [standing.clone(), standing.clone(), standing];
+        Ok(Self { topic_id, index, durable: at, shipped: at, standing, world, ruling: None })
     }
 
-    /// Takes a policy set into force, and says so in the ledger if it is another one.
-    fn put_in_force(&mut self, ruling: Ruling, batch: &mut BatchBuilder<'_>) {
-        let digest = ruling.policies.digest().to_string();
-        let before = self.ruling.as_ref().map(|before| before.policies.digest().to_string());
-        self.ruling = Some(ruling);
+    /// Records what is in force, if the ledger says otherwise: after a change, at the first start, and again when
+    /// the batch that said so failed.
+    fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) {
+        let Some(ruling) = &self.ruling else { return };
+        let policies = ruling.policies.clone();
+        let digest = policies.digest().to_string();
+        let [.., building] = &mut self.standing;
+        let before = building.policy_digest.clone();
         if before.as_ref() == Some(&digest) {
             return;
         }
-        let now = self.world.now();
+        let changes = building.adopt(&policies);
+        let gateway_seq = building.next_gateway_seq();
         let topic_id = self.topic_id.clone();
-        let event = Event {
-            wire_id: WireId::new(now.unix_milliseconds(), self.world.random()),
-            kind: Kind::PolicyLoaded,
-            sender: WireSender::System,
-            ts: now,
-            stream: StreamId::Gateway { topic_id: &topic_id },
-            stream_seq: self.gateway_seq[2] + 1,
-            correlation_id: &topic_id,
-            lineage: Lineage::default(),
-        };
-        let text = event.to_text(|payload| {
+        let stream = StreamId::Gateway { topic_id: &topic_id };
+        self.note(Kind::PolicyLoaded, stream, gateway_seq, batch, |payload| {
             payload.text("digest", &digest);
             payload.text_or_null("previous_digest", before.as_deref());
         });
-        // Two digests always fit.
-        if let Ok(text) = text {
-            batch.event(&text, now);
-            self.gateway_seq[2] += 1;
+        for RouteChange { route_key, stream_seq, facts } in changes {
+            let kind = if facts.is_some() { Kind::RouteDeclared } else { Kind::RouteRemoved };
+            self.note(kind, StreamId::Route { route_key: &route_key }, stream_seq, batch, |payload| {
+                if let Some(facts) = &facts {
+                    facts.write(payload);
+                }
+            });
+        }
+    }
+
+    /// Records something that a follower noticed.
+    fn record_notice(&mut self, notice: Notice, batch: &mut BatchBuilder<'_>) {
+        let [.., building] = &mut self.standing;
+        let gateway_seq = building.next_gateway_seq();
+        let topic_id = self.topic_id.clone();
+        let kind = match notice {
+            Notice::StateReplaced => Kind::StateReplaced,
+        };
+        self.note(kind, StreamId::Gateway { topic_id: &topic_id }, gateway_seq, batch, |_| {});
+    }
+
+    /// An event of the gateway's own.
+    fn note(
+        &mut self,
+        kind: Kind,
+        stream: StreamId<'_>,
+        stream_seq: u64,
+        batch: &mut BatchBuilder<'_>,
+        payload: impl FnOnce(&mut crate::wire::Payload<'_, '_>),
+    ) {
+        let now = self.world.now();
+        let event = Event {
+            wire_id: WireId::new(now.unix_milliseconds(), self.world.random()),
+            kind,
+            sender: WireSender::System,
+            ts: now,
+            stream,
+            stream_seq,
+            correlation_id: &self.topic_id,
+            lineage: Lineage::default(),
+        };
+        // The names of a route and its agents are bounded by their schema, far below what an event may hold.
+        if let Ok(text) = event.to_text(payload) {
+            batch.event(text, now);
         }
     }
 
@@ -115,6 +145,7 @@ impl Sequencer {
         candidate: Candidate,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Arc<Decided>, EngineFault> {
+        self.record_standing(batch);
         let candidate = self.as_of_now(candidate)?;
         let claims_say = match step(&candidate, &self.index) {
             Step::Replay(decided) => return Ok(Arc::new(Decided { replayed: true, ..(*decided).clone() })),
@@ -188,9 +219,10 @@ impl Sequencer {
             ),
             None => None,
         };
+        let [.., building] = &self.standing;
         let (decided_seq, cause) = match facts {
             Some(_) => (2, Some(created_id)),
-            None => (self.gateway_seq[2] + 1, None),
+            None => (building.gateway_seq + 1, None),
         };
         let verdict = event(decided_id, Kind::GateDecided, decided_seq, cause)
             .to_text(|payload| write_decided(payload, candidate, decision, &gates, &reasons))
@@ -215,13 +247,14 @@ impl Sequencer {
 
         if let Some(created) = created {
             batch.body(candidate.sealed.task_spec_digest, &candidate.sealed.text);
-            batch.event(&created, now);
+            batch.event(created, now);
         } else {
-            self.gateway_seq[2] = decided_seq;
+            let [.., building] = &mut self.standing;
+            building.gateway_seq = decided_seq;
         }
-        let meta = batch.event(&verdict, now);
+        let meta = batch.event(verdict, now);
         if let Some(last) = last {
-            batch.event(&last, now);
+            batch.event(last, now);
         }
         Ok(Decided {
             decision,
@@ -240,19 +273,23 @@ impl Sequencer {
     fn ship(&mut self, head: Head, time: Timestamp) {
         self.index.ship();
         self.shipped = (head, Some(time));
-        self.gateway_seq[1] = self.gateway_seq[2];
+        let [_, shipped, building] = &mut self.standing;
+        *shipped = building.clone();
     }
 
     fn keep(&mut self) {
         self.index.keep();
         self.durable = self.shipped;
-        self.gateway_seq[0] = self.gateway_seq[1];
+        let [durable, shipped, _] = &mut self.standing;
+        *durable = shipped.clone();
     }
 
     fn give_back(&mut self) {
         self.index.give_back();
         self.shipped = self.durable;
-        self.gateway_seq = [self.gateway_seq[0]; 3];
+        let [durable, shipped, building] = &mut self.standing;
+        shipped.clone_from(durable);
+        building.clone_from(durable);
     }
 }
 
@@ -279,93 +316,6 @@ fn write_decided(
     payload.text("taskSpecDigest", &candidate.sealed.task_spec_digest.to_string());
 }
 
-/// Reads decisions back from the ledger, group by group.
-#[derive(Default)]
-struct Replay {
-    created: Option<(Facts, String)>,
-}
-
-#[derive(Deserialize)]
-struct WireText {
-    #[serde(rename = "type")]
-    kind: String,
-    stream: WireStream,
-    payload: serde_json::Value,
-}
-
-#[derive(Deserialize)]
-struct WireStream {
-    stream_id: String,
-    stream_seq: u64,
-    correlation_id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DecidedPayload {
-    decision: String,
-    gates: Vec<String>,
-    policy_digest: String,
-}
-
-impl Replay {
-    fn entry(
-        &mut self,
-        entry: &Entry,
-        index: &mut ClaimIndex,
-        gateway_seq: &mut u64,
-    ) -> Result<(), EngineFault> {
-        let bad = |what: &str| EngineFault::BadLedger(format!("entry {}: {what}", entry.sequence));
-        let wire: WireText = serde_json::from_str(&entry.wire).map_err(|_| bad("it is no Wire event"))?;
-        if wire.stream.stream_id.starts_with("project:") {
-            *gateway_seq = wire.stream.stream_seq;
-            return Ok(());
-        }
-        match wire.kind.as_str() {
-            "task.created" => {
-                let facts =
-                    serde_json::from_value(wire.payload).map_err(|_| bad("its facts are not ours"))?;
-                self.created = Some((facts, wire.stream.correlation_id));
-            }
-            "gate.decided" => {
-                let payload: DecidedPayload =
-                    serde_json::from_value(wire.payload).map_err(|_| bad("its decision is not ours"))?;
-                let (facts, correlation_id) =
-                    self.created.take().ok_or_else(|| bad("nothing was created before it"))?;
-                let accepted = match payload.decision.as_str() {
-                    "allowed" => Some(Decision::Allowed),
-                    "needs_approval" => Some(Decision::NeedsApproval),
-                    _ => None,
-                };
-                let decided = accepted.map(|decision| {
-                    Arc::new(Decided {
-                        decision,
-                        handoff_id: Some(facts.handoff_id.clone()),
-                        correlation_id: Some(correlation_id.clone()),
-                        attempt: facts.attempt,
-                        decided_at: entry.consensus_timestamp.clone(),
-                        replayed: false,
-                        gates: payload.gates.iter().filter_map(|text| read_outcome(text)).collect(),
-                        reasons: Vec::new(),
-                        policy_digest: payload.policy_digest,
-                        ledger: LedgerPlace { sequence: entry.sequence, running_hash: entry.running_hash },
-                    })
-                });
-                index.take(&facts, Some(&correlation_id), decided);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-fn read_outcome(text: &str) -> Option<(Gate, Outcome)> {
-    let (gate, outcome) = text.split_once(':')?;
-    let gate = Gate::PURE.into_iter().find(|other| other.id() == gate)?;
-    let outcomes = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
-    Some((gate, outcomes.into_iter().find(|other| other.as_str() == outcome)?))
-}
-
 /// A batch on its way to the disk, with those who wait for it.
 struct Job {
     batch: Batch,
@@ -376,12 +326,14 @@ struct Job {
 pub(super) fn spawn(
     sequencer: Sequencer,
     log: Box<dyn Log>,
+    follower: Box<dyn Follower>,
     inbox: Sender<Message>,
     messages: Receiver<Message>,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let (jobs, work) = channel();
-    let writer =
-        std::thread::Builder::new().name("ledger-writer".into()).spawn(move || write(log, &work, &inbox))?;
+    let writer = std::thread::Builder::new()
+        .name("ledger-writer".into())
+        .spawn(move || write(log, follower, &work, &inbox))?;
     let sequencer = std::thread::Builder::new()
         .name("sequencer".into())
         .spawn(move || sequence(sequencer, &messages, &jobs))?;
@@ -389,14 +341,25 @@ pub(super) fn spawn(
 }
 
 /// The writer: one batch after the other, and nobody is answered before it is durable.
-fn write(mut log: Box<dyn Log>, work: &Receiver<Job>, done: &Sender<Message>) {
+fn write(
+    mut log: Box<dyn Log>,
+    mut follower: Box<dyn Follower>,
+    work: &Receiver<Job>,
+    done: &Sender<Message>,
+) {
     while let Ok(Job { batch, replies }) = work.recv() {
         let result = log.append(batch.after(), &batch).map_err(|fault| fault.to_string());
+        // What a reply says is already where followers show it.
+        let notice = result.as_ref().ok().and_then(|()| follower.durable(batch.entries()));
         for (reply, decided) in replies {
             reply(match &result {
                 Ok(()) => Ok(decided),
                 Err(why) => Err(EngineFault::NotDurable(why.clone())),
             });
+        }
+        if let Some(notice) = notice {
+            // A sequencer that has gone has nothing left to record.
+            let _ = done.send(Message::Notice(notice));
         }
         if done.send(Message::Written(result)).is_err() {
             return;
@@ -427,7 +390,11 @@ fn sequence(mut sequencer: Sequencer, messages: &Receiver<Message>, jobs: &Sende
                     Ok(decided) => replies.push((reply, decided)),
                     Err(fault) => reply(Err(fault)),
                 },
-                Message::InForce(ruling) => sequencer.put_in_force(ruling, &mut batch),
+                Message::InForce(ruling) => {
+                    sequencer.ruling = Some(ruling);
+                    sequencer.record_standing(&mut batch);
+                }
+                Message::Notice(notice) => sequencer.record_notice(notice, &mut batch),
                 Message::Written(Ok(())) => {
                     writing = false;
                     sequencer.keep();

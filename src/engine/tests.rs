@@ -414,3 +414,69 @@ fn the_sequencer_has_the_last_word() {
     assert_eq!(loaded.len(), 1, "each set that comes into force is one event");
     assert_eq!(loaded[0]["payload"]["digest"], set.digest().to_string());
 }
+
+fn start_with_state(directory: &Path, file: &Path, world: &TestWorld) -> EngineHandle {
+    use crate::state::{Publisher, StateFollower, rebuild};
+    let log = open(directory);
+    let (last, head) = (log.last_timestamp(), log.head().sequence);
+    let history = || {
+        let entries = Entries::read(directory, 1, head).unwrap();
+        entries.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())))
+    };
+    let publisher = Publisher::new(file);
+    let (view, _) =
+        rebuild("gw_test", Entries::read(directory, 1, head).unwrap(), publisher.read().unwrap().as_deref())
+            .unwrap();
+    let follower = StateFollower::start(view, publisher).unwrap();
+    let setup = Setup::new(Box::new(log), last, Box::new(world.clone())).followed_by(Box::new(follower));
+    EngineHandle::start(setup, history()).unwrap()
+}
+
+#[test]
+fn what_a_reply_says_is_already_in_the_state_file() {
+    use crate::state::{Published, rebuild};
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let file = directory.path().join("orchestration-state.json");
+    let ledger = directory.path().join("ledger");
+    let read = || -> Json { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
+    let mut engine = start_with_state(&ledger, &file, &world);
+    engine.put_in_force(policies(), Arc::default()).unwrap();
+    for n in 0..20 {
+        let spec = handoff(&format!("hs_state_{n:03}"), &format!("key-state-{n:03}"));
+        let decided = engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+        let state = read();
+        assert!(state["ledger"]["sequence"].as_u64().unwrap() >= decided.ledger.sequence);
+        assert_eq!(state["activeHandoffs"][format!("hs_state_{n:03}")]["status"], "queued");
+        assert_eq!(
+            state["routingTable"]["crypto-sage.execution-plane.v1"]["fallbackAgentId"],
+            "crypto-sage-dr"
+        );
+        if n == 10 {
+            engine.stop();
+            engine = start_with_state(&ledger, &file, &world);
+            engine.put_in_force(policies(), Arc::default()).unwrap();
+        }
+    }
+    // Another hand edits it while the engine runs: put right with the next decision, and the ledger says so.
+    #[expect(clippy::disallowed_methods, reason = "another hand")]
+    std::fs::write(&file, "{}").unwrap();
+    for n in 20..22 {
+        let spec = handoff(&format!("hs_state_{n:03}"), &format!("key-state-{n:03}"));
+        engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+    }
+    assert_eq!(read()["activeHandoffs"].as_object().unwrap().len(), 22);
+    engine.stop();
+    let head = open(&ledger).head().sequence;
+    let kinds: Vec<String> = Entries::read(&ledger, 1, head)
+        .unwrap()
+        .map(|entry| {
+            serde_json::from_str::<Json>(&entry.unwrap().wire).unwrap()["type"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let count = |kind: &str| kinds.iter().filter(|other| *other == kind).count();
+    assert_eq!((count("state.replaced"), count("policy.loaded"), count("route.declared")), (1, 1, 1));
+    // Replaying from nothing gives exactly the file.
+    let entries = Entries::read(&ledger, 1, head).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(rebuild("gw_test", entries, Some(&text)).unwrap().1, Published::AsOf(head));
+}

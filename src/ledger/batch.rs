@@ -1,6 +1,7 @@
 //! A batch: entries and bodies on top of a head, rendered once as the lines that are written.
 
 use super::chain::{Head, RunningHash};
+use super::entries::Entry;
 use super::line;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
@@ -12,6 +13,7 @@ pub struct Batch {
     pub(super) head: Head,
     pub(super) last_timestamp: Timestamp,
     pub(super) text: String,
+    pub(super) entries: Vec<Entry>,
 }
 
 /// What the ledger knows of an entry beside its event.
@@ -42,6 +44,11 @@ impl Batch {
     pub fn text(&self) -> &str {
         &self.text
     }
+
+    /// The entries, for those who follow the log.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
 }
 
 /// Puts a batch together.
@@ -52,12 +59,13 @@ pub struct BatchBuilder<'t> {
     head: Head,
     last_timestamp: Option<Timestamp>,
     text: String,
+    entries: Vec<Entry>,
 }
 
 impl<'t> BatchBuilder<'t> {
     /// Starts on top of `after`, whose entry has `last_timestamp`.
     pub fn new(topic_id: &'t str, after: Head, last_timestamp: Option<Timestamp>) -> Self {
-        Self { topic_id, after, head: after, last_timestamp, text: String::new() }
+        Self { topic_id, after, head: after, last_timestamp, text: String::new(), entries: Vec::new() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -75,15 +83,17 @@ impl<'t> BatchBuilder<'t> {
     }
 
     /// An entry. Its time is the clock's, or just after the last entry's: a clock set back revives nothing.
-    pub fn event(&mut self, wire: &str, now: Timestamp) -> EntryMeta {
+    pub fn event(&mut self, wire: String, now: Timestamp) -> EntryMeta {
         let time = self.last_timestamp.map_or(now, |last| now.max(last.plus_nanosecond()));
         let consensus_timestamp = time.to_nanoseconds();
         let sequence = self.head.sequence + 1;
-        let running_hash = self.head.running_hash.then(sequence, &consensus_timestamp, wire);
-        line::write_event(&mut self.text, self.topic_id, sequence, &consensus_timestamp, running_hash, wire);
+        let running_hash = self.head.running_hash.then(sequence, &consensus_timestamp, &wire);
+        line::write_event(&mut self.text, self.topic_id, sequence, &consensus_timestamp, running_hash, &wire);
         self.head = Head { sequence, running_hash };
         self.last_timestamp = Some(time);
-        EntryMeta { sequence, consensus_timestamp, running_hash }
+        let meta = EntryMeta { sequence, consensus_timestamp: consensus_timestamp.clone(), running_hash };
+        self.entries.push(Entry { sequence, consensus_timestamp, running_hash, wire });
+        meta
     }
 
     /// Ends the batch; nothing if it has no entry.
@@ -93,6 +103,7 @@ impl<'t> BatchBuilder<'t> {
             return None;
         }
         line::write_commit(&mut self.text, self.head);
-        Some(Batch { after: self.after, head: self.head, last_timestamp, text: self.text })
+        let Self { after, head, text, entries, .. } = self;
+        Some(Batch { after, head, last_timestamp, text, entries })
     }
 }

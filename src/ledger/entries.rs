@@ -101,6 +101,16 @@ impl Entries {
     }
 }
 
+impl Entry {
+    /// The line that stands for it in a segment and in an export.
+    pub fn to_line(&self, topic_id: &str) -> String {
+        let mut text = String::with_capacity(self.wire.len() * 5 / 4 + 256);
+        let Self { sequence, consensus_timestamp, running_hash, wire } = self;
+        line::write_event(&mut text, topic_id, *sequence, consensus_timestamp, *running_hash, wire);
+        text
+    }
+}
+
 impl Iterator for Entries {
     type Item = Result<Entry, EntriesFault>;
 

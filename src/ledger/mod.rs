@@ -11,6 +11,7 @@ mod chain;
 mod checkpoint;
 mod disk;
 mod entries;
+mod follow;
 mod line;
 mod recovery;
 mod segments;
@@ -20,8 +21,9 @@ pub use chain::{Head, RunningHash};
 pub use checkpoint::Checkpoint;
 pub use disk::{Disk, DiskFile, FileIdentity, RealDisk};
 pub use entries::{Entries, EntriesFault, Entry};
+pub use follow::{Follower, Notice};
 pub use recovery::{OpenFault, Torn};
-pub use segments::SegmentLog;
+pub use segments::{SegmentLog, inspect};
 
 /// A durable, ordered log with one writer.
 pub trait Log: Send {

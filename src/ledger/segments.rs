@@ -305,6 +305,26 @@ impl Log for SegmentLog {
     }
 }
 
+/// The topic and the last committed entry of a log that may be in use; nothing if it has none. Changes nothing.
+pub fn inspect(directory: &Path) -> Result<Option<(String, Head)>, OpenFault> {
+    let mut segments = list(directory)?;
+    let Some((_, path)) = segments.pop() else { return Ok(None) };
+    let text = fs::read(&path).map_err(|error| OpenFault::Io { path: path.clone(), error })?;
+    let (topic_id, head) = match segments.last() {
+        Some((_, before)) => {
+            let (topic_id, head, _) = last_commit(before)?;
+            (topic_id, head)
+        }
+        None => {
+            let Some(topic_id) = topic_of(&text) else { return Ok(None) };
+            let head = Head::genesis(&topic_id);
+            (topic_id, head)
+        }
+    };
+    let head = scan(&text, &topic_id, head, |_| {}).head;
+    Ok((head.sequence > 0).then_some((topic_id, head)))
+}
+
 /// The topic that a segment's first event names.
 fn topic_of(text: &[u8]) -> Option<String> {
     text.split(|byte| *byte == b'\n').find_map(|line| match line::read(line) {

@@ -83,3 +83,34 @@ fn sync_parent(path: &Path) -> io::Result<()> {
         _ => File::open(".")?.sync_all(),
     }
 }
+
+/// Tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl From<fs::Metadata> for Stamp {
+    fn from(metadata: fs::Metadata) -> Self {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Self { inode: metadata.ino(), bytes: metadata.len(), modified }
+    }
+}
+
+pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
+    fs::symlink_metadata(path).map(Stamp::from)
+}
+
+/// Replaces a file by writing it aside and renaming: readers see the old one or the new one, never half. Not
+/// synced, for files that can be made again. Returns what the new one looks like.
+pub(crate) fn replace_unsynced(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
+    let aside = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&aside)?;
+    file.write_all(bytes)?;
+    let stamp = Stamp::from(file.metadata()?);
+    #[expect(clippy::disallowed_methods, reason = "the one place that renames")]
+    fs::rename(&aside, path)?;
+    Ok(stamp)
+}

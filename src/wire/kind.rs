@@ -9,6 +9,8 @@ pub enum Kind {
     TaskAvailable,
     TaskRejected,
     PolicyLoaded,
+    RouteDeclared,
+    RouteRemoved,
     StateReplaced,
 }
 
@@ -21,13 +23,15 @@ pub enum Category {
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::TaskCreated,
         Self::GateDecided,
         Self::ApprovalRequested,
         Self::TaskAvailable,
         Self::TaskRejected,
         Self::PolicyLoaded,
+        Self::RouteDeclared,
+        Self::RouteRemoved,
         Self::StateReplaced,
     ];
 
@@ -40,6 +44,8 @@ impl Kind {
             Self::TaskAvailable => "task.available",
             Self::TaskRejected => "task.rejected",
             Self::PolicyLoaded => "policy.loaded",
+            Self::RouteDeclared => "route.declared",
+            Self::RouteRemoved => "route.removed",
             Self::StateReplaced => "state.replaced",
         }
     }
@@ -50,7 +56,11 @@ impl Kind {
             Self::TaskCreated | Self::TaskAvailable => Some((Category::Submitted, false)),
             Self::ApprovalRequested => Some((Category::AuthRequired, false)),
             Self::TaskRejected => Some((Category::Rejected, true)),
-            Self::GateDecided | Self::PolicyLoaded | Self::StateReplaced => None,
+            Self::GateDecided
+            | Self::PolicyLoaded
+            | Self::RouteDeclared
+            | Self::RouteRemoved
+            | Self::StateReplaced => None,
         }
     }
 }

@@ -1,0 +1,90 @@
+//! `handoffd state`: the published state, and whether it is the ledger's.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::audit::{Committed, committed};
+use super::printer::{GREEN, RED};
+use super::{Context, Exit, Failure};
+use crate::gateway::{Files, WorkspaceLock};
+use crate::ledger::Entries;
+use crate::state::{Published, Publisher, StateView, rebuild};
+
+/// Show, verify or restore the published state.
+#[derive(Debug, Subcommand)]
+pub(super) enum StateCommand {
+    /// Print memory/orchestration-state.json
+    Show,
+    /// Say whether the file is what the ledger gives
+    Verify,
+    /// Put the ledger's view back in place of an edited file; the daemon must not be running
+    Restore,
+}
+
+impl StateCommand {
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let files = Files::of(context.workspace.root());
+        let publisher = Publisher::new(files.state());
+        let published =
+            publisher.read().map_err(|error| Failure(format!("{}: {error}", files.state().display())))?;
+        match self {
+            Self::Show => {
+                let text = published.ok_or_else(|| {
+                    Failure(format!("{} does not exist; the daemon publishes it", files.state().display()))
+                })?;
+                match serde_json::from_str::<serde_json::Value>(&text) {
+                    Ok(value) => context.printer.value(&value),
+                    Err(_) => context.printer.raw(text.as_bytes()),
+                }
+                Ok(Exit::Done)
+            }
+            Self::Verify => {
+                let (_, found) = made_again(&files, published.as_deref())?;
+                Ok(say(context, found))
+            }
+            Self::Restore => {
+                let _lock = WorkspaceLock::take(&files.lock(), "handoffd state restore")
+                    .map_err(|fault| Failure(fault.to_string()))?;
+                let (view, _) = made_again(&files, published.as_deref())?;
+                Publisher::new(files.state()).publish(&view.render())?;
+                let sequence = view.head().sequence;
+                if context.printer.is_json() {
+                    context.printer.value(&json!({"restored": true, "sequence": sequence}));
+                } else {
+                    context
+                        .printer
+                        .line(&format!("{GREEN}restored{GREEN:#} from the ledger, up to entry {sequence}"));
+                }
+                Ok(Exit::Done)
+            }
+        }
+    }
+}
+
+fn made_again(files: &Files, published: Option<&str>) -> Result<(StateView, Published), Failure> {
+    let Committed { topic_id, head } = committed(files)?;
+    let entries =
+        Entries::read(&files.ledger(), 1, head.sequence).map_err(|fault| Failure(fault.to_string()))?;
+    rebuild(&topic_id, entries, published).map_err(|fault| Failure(fault.to_string()))
+}
+
+fn say(context: &Context, found: Published) -> Exit {
+    let (good, text) = match found {
+        Published::AsOf(sequence) => (true, format!("the file is what the ledger gives at entry {sequence}")),
+        Published::Missing => (false, "there is no state file".to_owned()),
+        Published::Edited { sequence } => {
+            (false, format!("the file is not what the ledger gives at entry {sequence}"))
+        }
+        Published::Ahead { sequence } => {
+            (false, format!("the file names entry {sequence}, which the ledger does not have"))
+        }
+        Published::Unreadable => (false, "the file is not a state file".to_owned()),
+    };
+    if context.printer.is_json() {
+        context.printer.value(&json!({"verified": good, "message": text}));
+    } else {
+        let (style, word) = if good { (GREEN, "good") } else { (RED, "bad") };
+        context.printer.line(&format!("{style}{word}{style:#}  {text}"));
+    }
+    if good { Exit::Done } else { Exit::Refused }
+}

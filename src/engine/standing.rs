@@ -1,0 +1,99 @@
+//! What the ledger says is in force: the policy set, the routes, and how far each of those streams has come.
+//!
+//! Small and cheap to copy, so that the sequencer can keep one for what is durable, one for what is being
+//! written, and one for what it is building, and fall back when a batch fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::policy::{PolicySet, Route, Stage};
+use crate::wire::Payload;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Standing {
+    /// The last number in the gateway's own stream.
+    pub(super) gateway_seq: u64,
+    pub(super) policy_digest: Option<String>,
+    /// Routes by their key, and the last number in each one's stream; a route that was removed keeps its number.
+    routes: Arc<BTreeMap<String, (Option<RouteFacts>, u64)>>,
+}
+
+/// The payload of `route.declared`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RouteFacts {
+    capability: String,
+    fallback_agent_id: Option<String>,
+    primary_agent_id: String,
+    stage: String,
+}
+
+/// One route that is no longer what the ledger says.
+#[derive(Debug)]
+pub(super) struct RouteChange {
+    pub(super) route_key: String,
+    pub(super) stream_seq: u64,
+    /// Nothing if it was removed.
+    pub(super) facts: Option<RouteFacts>,
+}
+
+impl RouteFacts {
+    fn of(route: &Route) -> Self {
+        Self {
+            capability: route.capability.clone(),
+            fallback_agent_id: route.fallback_agent_id.clone(),
+            primary_agent_id: route.primary_agent_id.clone(),
+            stage: match route.stage {
+                Stage::Dev => "dev".to_owned(),
+                Stage::Simulated => "simulated".to_owned(),
+            },
+        }
+    }
+
+    pub(super) fn write(&self, payload: &mut Payload<'_, '_>) {
+        payload.text("capability", &self.capability);
+        payload.text_or_null("fallback_agent_id", self.fallback_agent_id.as_deref());
+        payload.text("primary_agent_id", &self.primary_agent_id);
+        payload.text("stage", &self.stage);
+    }
+}
+
+impl Standing {
+    pub(super) fn next_gateway_seq(&mut self) -> u64 {
+        self.gateway_seq += 1;
+        self.gateway_seq
+    }
+
+    /// What must be recorded for this set to be in force, and takes it as recorded.
+    pub(super) fn adopt(&mut self, policies: &PolicySet) -> Vec<RouteChange> {
+        let mut changes = Vec::new();
+        for (key, route) in policies.routes() {
+            let facts = RouteFacts::of(route);
+            let (known, stream_seq) = self.routes.get(key).cloned().unwrap_or((None, 0));
+            if known.as_ref() != Some(&facts) {
+                changes.push(RouteChange {
+                    route_key: key.clone(),
+                    stream_seq: stream_seq + 1,
+                    facts: Some(facts),
+                });
+            }
+        }
+        for (key, (known, stream_seq)) in self.routes.iter() {
+            if known.is_some() && policies.route(key).is_none() {
+                changes.push(RouteChange { route_key: key.clone(), stream_seq: stream_seq + 1, facts: None });
+            }
+        }
+        for change in &changes {
+            self.take(&change.route_key, change.facts.clone(), change.stream_seq);
+        }
+        self.policy_digest = Some(policies.digest().to_string());
+        changes
+    }
+
+    /// Takes what the ledger says of a route.
+    pub(super) fn take(&mut self, route_key: &str, facts: Option<RouteFacts>, stream_seq: u64) {
+        Arc::make_mut(&mut self.routes).insert(route_key.to_owned(), (facts, stream_seq));
+    }
+}

@@ -1,0 +1,46 @@
+//! Where a workspace keeps what is the gateway's.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use super::GatewayFault;
+
+/// The files in `memory/`.
+#[derive(Debug, Clone)]
+pub struct Files {
+    memory: PathBuf,
+}
+
+impl Files {
+    pub fn of(workspace: &Path) -> Self {
+        Self { memory: workspace.join("memory") }
+    }
+
+    /// The segments of the ledger.
+    pub fn ledger(&self) -> PathBuf {
+        self.memory.join("ledger")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.memory.join("orchestration-state.json")
+    }
+
+    pub fn checkpoint(&self) -> PathBuf {
+        self.memory.join("checkpoint")
+    }
+
+    pub fn gateway_key(&self) -> PathBuf {
+        self.memory.join("gateway.key")
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.memory.join(".lock")
+    }
+
+    pub(super) fn make_directories(&self) -> Result<(), GatewayFault> {
+        let path = self.ledger();
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| GatewayFault::Io { path, why: error.to_string() })
+    }
+}

@@ -1,0 +1,210 @@
+//! A workspace that is being served: its lock, its key, its ledger, its state file and the engine on top.
+//!
+//! A hand: it puts the rooms together for the daemon and the command line. Opening compares everything that
+//! remembers the ledger (checkpoint, state file) with the ledger itself, and stops where they disagree: nothing
+//! that was acknowledged may be missing, doubled or quietly changed.
+
+mod checkpoints;
+mod files;
+mod lock;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use checkpoints::read_checkpoint;
+pub use files::Files;
+pub use lock::{LockFault, WorkspaceLock};
+
+use crate::engine::{EngineFault, EngineHandle, Setup};
+use crate::ledger::{Checkpoint, Entries, Head, Log as _, OpenFault, RealDisk, SegmentLog, Torn};
+use crate::os::world::RealWorld;
+use crate::os::{clock, random};
+use crate::proof::{Seed, to_hex};
+use crate::state::{Published, Publisher, StateFollower, rebuild};
+use checkpoints::Checkpointer;
+
+/// A workspace that is open for decisions.
+#[derive(Debug)]
+pub struct Gateway {
+    engine: EngineHandle,
+    files: Files,
+    topic_id: String,
+    seed: Arc<Seed>,
+    torn: Option<Torn>,
+    // Held as long as the gateway is: dropped last.
+    _lock: WorkspaceLock,
+}
+
+/// Why a workspace does not open.
+#[derive(Debug)]
+pub enum GatewayFault {
+    Lock(LockFault),
+    Io {
+        path: PathBuf,
+        why: String,
+    },
+    /// The gateway's key is not one.
+    BadKey(PathBuf),
+    /// The checkpoint is not signed by the gateway's key.
+    BadCheckpoint(PathBuf),
+    Ledger(OpenFault),
+    /// The state file is not what the ledger gives.
+    State {
+        path: PathBuf,
+        published: Published,
+    },
+    Engine(EngineFault),
+}
+
+impl std::fmt::Display for GatewayFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const RESTORE: &str = "`handoffd state restore` puts the ledger's view back";
+        match self {
+            Self::Lock(fault) => write!(f, "{fault}"),
+            Self::Io { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::BadKey(path) => write!(f, "{} is not the gateway's key", path.display()),
+            Self::BadCheckpoint(path) => {
+                write!(f, "{} is not signed by this gateway's key", path.display())
+            }
+            Self::Ledger(fault) => write!(f, "{fault}"),
+            Self::State { path, published } => {
+                let path = path.display();
+                match published {
+                    Published::Edited { sequence } => {
+                        write!(
+                            f,
+                            "{path} is not what the ledger gives at entry {sequence}: somebody edited it; {RESTORE}"
+                        )
+                    }
+                    Published::Ahead { sequence } => {
+                        write!(f, "{path} goes up to entry {sequence}, which the ledger does not have")
+                    }
+                    Published::Missing | Published::AsOf(_) | Published::Unreadable => {
+                        write!(f, "{path} is not a state file: somebody edited it; {RESTORE}")
+                    }
+                }
+            }
+            Self::Engine(fault) => write!(f, "{fault}"),
+        }
+    }
+}
+
+impl std::error::Error for GatewayFault {}
+
+impl Gateway {
+    /// Opens a workspace for decisions; `address` is told to whoever finds it locked.
+    pub fn open(workspace: &Path, address: &str) -> Result<Self, GatewayFault> {
+        let files = Files::of(workspace);
+        files.make_directories()?;
+        let lock = WorkspaceLock::take(&files.lock(), address).map_err(GatewayFault::Lock)?;
+        let seed = Arc::new(gateway_seed(&files.gateway_key())?);
+        let remembered = remembered(&files, &seed)?;
+        let (log, torn) =
+            SegmentLog::open(Arc::new(RealDisk), &files.ledger(), &new_topic_id()?, &remembered)
+                .map_err(GatewayFault::Ledger)?;
+        let (topic_id, head, last_timestamp) = (log.topic_id().to_owned(), log.head(), log.last_timestamp());
+        let history = || Entries::read(&files.ledger(), 1, head.sequence).map_err(bad_ledger);
+
+        let publisher = Publisher::new(files.state());
+        let io = |why: std::io::Error| GatewayFault::Io { path: files.state(), why: why.to_string() };
+        let text = publisher.read().map_err(io)?;
+        let (view, published) = rebuild(&topic_id, history()?, text.as_deref())
+            .map_err(|fault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string())))?;
+        if !matches!(published, Published::Missing | Published::AsOf(_)) {
+            return Err(GatewayFault::State { path: files.state(), published });
+        }
+        let state = StateFollower::start(view, publisher).map_err(io)?;
+        let follower = Checkpointer::new(state, &topic_id, head.sequence, files.checkpoint(), seed.clone());
+        let setup =
+            Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld)).followed_by(Box::new(follower));
+        let entries =
+            history()?.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
+        let engine = EngineHandle::start(setup, entries).map_err(GatewayFault::Engine)?;
+        Ok(Self { engine, files, topic_id, seed, torn, _lock: lock })
+    }
+
+    pub fn engine(&self) -> &EngineHandle {
+        &self.engine
+    }
+
+    pub fn topic_id(&self) -> &str {
+        &self.topic_id
+    }
+
+    /// The gateway's public key, 64 hex digits.
+    pub fn public_key(&self) -> String {
+        self.seed.public_hex()
+    }
+
+    /// What a crash had left behind the last commit, if anything.
+    pub fn torn(&self) -> Option<&Torn> {
+        self.torn.as_ref()
+    }
+
+    /// Decides what is in line, and leaves a checkpoint of the very end.
+    pub fn close(self) -> Result<Option<Checkpoint>, GatewayFault> {
+        self.engine.stop();
+        let (log, _) = SegmentLog::open(Arc::new(RealDisk), &self.files.ledger(), &self.topic_id, &[])
+            .map_err(GatewayFault::Ledger)?;
+        let head = log.head();
+        if head.sequence == 0 {
+            return Ok(None);
+        }
+        let checkpoint = Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed);
+        checkpoints::write(&self.files.checkpoint(), &checkpoint)
+            .map_err(|error| GatewayFault::Io { path: self.files.checkpoint(), why: error.to_string() })?;
+        Ok(Some(checkpoint))
+    }
+}
+
+/// Nobody else may open the workspace while something is still being written.
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.engine.stop();
+    }
+}
+
+fn bad_ledger(fault: crate::ledger::EntriesFault) -> GatewayFault {
+    GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()))
+}
+
+/// The entries that the checkpoint and the state file speak of.
+fn remembered(files: &Files, seed: &Seed) -> Result<Vec<Head>, GatewayFault> {
+    let mut heads = Vec::new();
+    if let Some(checkpoint) = read_checkpoint(&files.checkpoint())? {
+        let head = checkpoint.verify(&seed.public_hex());
+        heads.push(head.ok_or_else(|| GatewayFault::BadCheckpoint(files.checkpoint()))?);
+    }
+    Ok(heads)
+}
+
+/// The gateway's own key, made at the first start.
+fn gateway_seed(path: &Path) -> Result<Seed, GatewayFault> {
+    use crate::os::files::{create_private, read_private};
+    use crate::proof::Secret;
+    let io = |error: std::io::Error| GatewayFault::Io { path: path.to_owned(), why: error.to_string() };
+    match read_private(path, 4096) {
+        Ok(bytes) => {
+            let secret = Secret::from_file_bytes(bytes);
+            Seed::from_secret(&secret).ok_or_else(|| GatewayFault::BadKey(path.to_owned()))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let bytes = random::secret_bytes::<32>().map_err(io)?;
+            let mut text = zeroize::Zeroizing::new(to_hex(bytes.as_slice()).into_bytes());
+            text.push(b'\n');
+            create_private(path, &text).map_err(io)?;
+            Ok(Seed::from_bytes(&bytes))
+        }
+        Err(error) => Err(io(error)),
+    }
+}
+
+/// A name for a new ledger that no other has.
+fn new_topic_id() -> Result<String, GatewayFault> {
+    let bytes = random::secret_bytes::<8>()
+        .map_err(|error| GatewayFault::Io { path: PathBuf::from("randomness"), why: error.to_string() })?;
+    Ok(format!("gw_{}", to_hex(bytes.as_slice())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::engine::{Candidate, Ruling};
+use crate::gates::Decision;
+use crate::policy::Workspace;
+
+const CANONICAL: &str = include_str!("../../docs/examples/taskspec-canonical.json");
+
+fn decide(gateway: &Gateway, n: usize) -> Decision {
+    let policies = Arc::new(Workspace::new(env!("CARGO_MANIFEST_DIR")).load_policies().unwrap());
+    let id = format!("hs_gateway_{n:04}");
+    let body = CANONICAL.replace("hs_20260218_router_0001", &id).replace("idem_swap_cycle_9001", &id);
+    let ruling = Ruling { policies, keyring: Arc::default(), caller: Some("decision-router".into()) };
+    let candidate = Candidate::judge(body.into(), ruling, clock::now()).unwrap();
+    gateway.engine().submit_and_wait(candidate).unwrap().decision
+}
+
+fn open(workspace: &Path) -> Result<Gateway, String> {
+    Gateway::open(workspace, "127.0.0.1:7420").map_err(|fault| fault.to_string())
+}
+
+#[expect(clippy::disallowed_methods, reason = "another hand")]
+fn overwrite(path: &Path, text: impl AsRef<[u8]>) {
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_second_gateway_is_told_who_holds_the_workspace() {
+    let workspace = tempfile::tempdir().unwrap();
+    let first = open(workspace.path()).unwrap();
+    let second = open(workspace.path()).unwrap_err();
+    let pid = std::process::id();
+    assert!(
+        second.ends_with(&format!(
+            ".lock is held by process {pid} at 127.0.0.1:7420: one gateway per workspace"
+        )),
+        "{second}"
+    );
+    assert_eq!(decide(&first, 1), Decision::Allowed);
+    first.close().unwrap();
+    open(workspace.path()).unwrap();
+}
+
+#[test]
+fn a_ledger_that_was_cut_or_deleted_after_its_checkpoint_is_noticed() {
+    let workspace = tempfile::tempdir().unwrap();
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!((decide(&gateway, 1), decide(&gateway, 2)), (Decision::Allowed, Decision::Allowed));
+    let (public_key, topic_id) = (gateway.public_key(), gateway.topic_id().to_owned());
+    let checkpoint = gateway.close().unwrap().unwrap();
+    assert_eq!(checkpoint.verify(&public_key).map(|head| head.sequence), Some(6));
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!((gateway.public_key(), gateway.topic_id().to_owned()), (public_key, topic_id), "both last");
+    drop(gateway);
+
+    let files = Files::of(workspace.path());
+    let segment = fs::read_dir(files.ledger()).unwrap().next().unwrap().unwrap().path();
+    let whole = fs::read(&segment).unwrap();
+    let state = fs::read(files.state()).unwrap();
+    let check = |change: &dyn Fn(), fault: &str| {
+        change();
+        let found = open(workspace.path()).unwrap_err();
+        assert!(found.contains(fault), "{found}");
+        overwrite(&segment, &whole);
+        overwrite(&files.state(), &state);
+    };
+    let first_commit = whole.windows(10).position(|window| window == b"{\"commit\":").unwrap();
+    let end = first_commit + whole[first_commit..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    check(&|| overwrite(&segment, &whole[..end]), "the ledger ends at entry 3, but entry 6 was acknowledged");
+    check(&|| fs::remove_file(&segment).unwrap(), "the ledger ends at entry 0, but entry 6 was acknowledged");
+    check(&|| overwrite(&segment, &whole[..whole.len() - 40]), "is damaged");
+    check(
+        &|| overwrite(&files.state(), String::from_utf8(state.clone()).unwrap().replace("queued", "done")),
+        "somebody edited it; `handoffd state restore`",
+    );
+    check(&|| overwrite(&files.state(), "{}"), "is not a state file");
+    // A file that is gone or empty is simply made again.
+    fs::remove_file(files.state()).unwrap();
+    drop(open(workspace.path()).unwrap());
+    overwrite(&files.state(), "");
+    drop(open(workspace.path()).unwrap());
+    assert_eq!(fs::read(files.state()).unwrap(), state);
+    // A checkpoint of another key says nothing about this ledger.
+    let other = Checkpoint::sign("gw_other", Head::genesis("x"), clock::now(), &Seed::from_bytes(&[9; 32]));
+    overwrite(&files.checkpoint(), serde_json::to_vec(&other).unwrap());
+    assert!(open(workspace.path()).unwrap_err().ends_with("is not signed by this gateway's key"));
+}

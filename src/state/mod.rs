@@ -1,0 +1,18 @@
+//! `memory/orchestration-state.json`: what the ledger's events come to, published atomically.
+//!
+//! [`StateView`] is core: entries in, the document out, the same on every machine. [`Publisher`] is the hand that
+//! puts it where orchestrators read it. The file is a view: it can be deleted, and is made again.
+
+mod follow;
+mod fragments;
+mod publish;
+mod rebuild;
+mod view;
+
+pub use follow::StateFollower;
+pub use publish::{Publisher, Replaced};
+pub use rebuild::{Published, RebuildFault, rebuild};
+pub use view::{StateFault, StateView};
+
+#[cfg(test)]
+mod tests;

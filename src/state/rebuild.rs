@@ -1,0 +1,81 @@
+//! The state made again from the ledger, compared with what was published.
+
+use serde::Deserialize;
+
+use super::view::{StateFault, StateView};
+use crate::ledger::{EntriesFault, Entry};
+
+/// What a published file is, measured by the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// There is none, or it is empty.
+    Missing,
+    /// It is what the ledger gives at this entry.
+    AsOf(u64),
+    /// It is not what the ledger gives at the entry it names: somebody edited it.
+    Edited { sequence: u64 },
+    /// It names an entry that the ledger does not have.
+    Ahead { sequence: u64 },
+    /// It is not a state file at all.
+    Unreadable,
+}
+
+/// Why the state could not be made again.
+#[derive(Debug)]
+pub enum RebuildFault {
+    Entries(EntriesFault),
+    State(StateFault),
+}
+
+impl std::fmt::Display for RebuildFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Entries(fault) => write!(f, "{fault}"),
+            Self::State(fault) => write!(f, "{fault}"),
+        }
+    }
+}
+
+impl std::error::Error for RebuildFault {}
+
+#[derive(Deserialize)]
+struct Document {
+    ledger: Place,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    sequence: u64,
+}
+
+/// Reduces all entries, and says what the published text is.
+pub fn rebuild(
+    topic_id: &str,
+    entries: impl Iterator<Item = Result<Entry, EntriesFault>>,
+    published: Option<&str>,
+) -> Result<(StateView, Published), RebuildFault> {
+    let named =
+        published.map(|text| serde_json::from_str::<Document>(text).map(|document| document.ledger.sequence));
+    let mut view = StateView::empty(topic_id);
+    let mut as_published = None;
+    let mut compare = |view: &StateView| {
+        if let (Some(text), Some(Ok(sequence))) = (published, &named)
+            && view.head().sequence == *sequence
+        {
+            as_published = Some(view.render() == text);
+        }
+    };
+    compare(&view);
+    for entry in entries {
+        view.apply(&entry.map_err(RebuildFault::Entries)?).map_err(RebuildFault::State)?;
+        compare(&view);
+    }
+    let published = match (named, as_published) {
+        (None, _) => Published::Missing,
+        (Some(Err(_)), _) => Published::Unreadable,
+        (Some(Ok(sequence)), None) => Published::Ahead { sequence },
+        (Some(Ok(sequence)), Some(true)) => Published::AsOf(sequence),
+        (Some(Ok(sequence)), Some(false)) => Published::Edited { sequence },
+    };
+    Ok((view, published))
+}

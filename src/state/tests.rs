@@ -1,0 +1,200 @@
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::contract::{Compiled, Instance};
+use crate::ledger::{BatchBuilder, Entry, Head};
+use crate::limits;
+use crate::timestamp::Timestamp;
+
+const TOPIC: &str = "gw_test";
+
+/// A history that tests put together event by event.
+struct History {
+    entries: Vec<Entry>,
+    head: Head,
+}
+
+impl History {
+    fn new() -> Self {
+        Self { entries: Vec::new(), head: Head::genesis(TOPIC) }
+    }
+
+    fn event(&mut self, kind: &str, stream: &str, payload: &Json) -> &mut Self {
+        let now = Timestamp::parse("2026-02-18T19:38:00Z").unwrap();
+        let now = now.plus_seconds(i64::try_from(self.head.sequence).unwrap());
+        let mut batch = BatchBuilder::new(TOPIC, self.head, None);
+        let id = format!("wire_{:08}", self.head.sequence);
+        let wire = json!({"wire_id": id, "type": kind, "stream": {"stream_id": stream}, "payload": payload});
+        batch.event(wire.to_string(), now);
+        let batch = batch.seal().unwrap();
+        self.head = batch.head();
+        self.entries.extend_from_slice(batch.entries());
+        self
+    }
+
+    fn decision(&mut self, id: &str, decision: &str, delegated: bool) -> &mut Self {
+        let stream = format!("task:{id}:attempt:1");
+        let delegation = delegated.then(|| {
+            json!({"authorization_ref": null, "delegate_agent": "decision-router", "envelope_hash": "sha256:00",
+                "policy_ref": "policies/delegation/user-main-v1.json", "principal": "user:main", "risk_classification": "read"})
+        });
+        let facts = json!({"handoff_id": id, "mode": "dev", "operation": "balance.read", "route_key": "route.v1",
+            "source_agent": "decision-router", "target_agent": "crypto-sage", "delegation": delegation});
+        self.event("task.created", &stream, &facts).event(
+            "gate.decided",
+            &stream,
+            &json!({"decision": decision}),
+        )
+    }
+
+    fn view(&self) -> StateView {
+        let mut view = StateView::empty(TOPIC);
+        self.entries.iter().for_each(|entry| view.apply(entry).unwrap());
+        view
+    }
+
+    fn rebuild(&self, published: Option<&str>) -> Published {
+        let entries = self.entries.iter().cloned().map(Ok);
+        rebuild(TOPIC, entries, published).unwrap().1
+    }
+}
+
+fn document(view: &StateView) -> Json {
+    let text = view.render();
+    let schema =
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schemas/orchestration-state.schema.json"));
+    let schema = Compiled::new(serde_json::from_slice(&schema.unwrap()).unwrap()).unwrap();
+    let read = crate::json::read(text.as_bytes(), limits::WORKSPACE_FILE).unwrap();
+    let findings = schema.findings(Instance::Document(read.root()));
+    assert!(findings.is_empty(), "{findings:?}\n{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn the_document_is_valid_from_the_first_moment_and_moves_with_every_entry() {
+    let mut history = History::new();
+    let empty = document(&history.view());
+    assert_eq!(empty["promotion"]["currentStage"], "dev");
+    assert_eq!(empty["ledger"]["sequence"], 0);
+    let route = json!({"capability": "work", "fallback_agent_id": null, "primary_agent_id": "crypto-sage", "stage": "simulated"});
+    history.event("policy.loaded", "project:gw_test", &json!({"digest": "sha256:00"}));
+    history.event("route.declared", "phase:route.v1", &route);
+    let mut last = document(&history.view());
+    assert_eq!(last["promotion"]["currentStage"], "simulated");
+    assert_eq!(last["promotion"]["candidateStage"], "live");
+    assert_eq!(last["routingTable"]["route.v1"]["primaryAgentId"], "crypto-sage");
+    for (id, decision) in
+        [("hs_00000001", "allowed"), ("hs_00000002", "denied"), ("hs_00000003", "needs_approval")]
+    {
+        let next = document(&history.decision(id, decision, true).view());
+        assert!(next["updatedAt"].as_str() > last["updatedAt"].as_str(), "updatedAt always moves");
+        last = next;
+    }
+    let active = last["activeHandoffs"].as_object().unwrap();
+    assert_eq!(
+        active.keys().collect::<Vec<_>>(),
+        ["hs_00000001", "hs_00000003"],
+        "refused ones are not in it"
+    );
+    assert_eq!(
+        (&active["hs_00000001"]["status"], &active["hs_00000003"]["status"]),
+        (&json!("queued"), &json!("needs_approval"))
+    );
+    let log: Vec<&str> = last["delegationAuditLog"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["handoffId"].as_str().unwrap())
+        .collect();
+    assert_eq!(log, ["hs_00000001", "hs_00000002"], "one that waits is logged when it is settled");
+    // The least advanced route speaks for all.
+    let dev =
+        json!({"capability": "work", "fallback_agent_id": "x2", "primary_agent_id": "x1", "stage": "dev"});
+    assert_eq!(
+        document(&history.event("route.declared", "phase:route.v2", &dev).view())["promotion"]["currentStage"],
+        "dev"
+    );
+    let removed = document(&history.event("route.removed", "phase:route.v2", &json!({})).view());
+    assert_eq!(removed["promotion"]["currentStage"], "simulated");
+    assert_eq!(removed["routingTable"].as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn a_flood_of_refusals_pushes_no_allowed_delegation_out() {
+    let mut history = History::new();
+    for n in 0..100 {
+        history.decision(&format!("hs_allowed_{n:04}"), "allowed", true);
+    }
+    for n in 0..limits::DELEGATION_LOG_MAX {
+        history.decision(&format!("hs_denied_{n:05}"), if n % 2 == 0 { "denied" } else { "expired" }, true);
+    }
+    let log = document(&history.view())["delegationAuditLog"].as_array().unwrap().clone();
+    let allowed = log.iter().filter(|row| row["decision"] == "allowed").count();
+    assert_eq!((log.len(), allowed), (limits::DELEGATION_LOG_MAX / 2 + 100, 100));
+    for n in 0..limits::DELEGATION_LOG_MAX {
+        history.decision(&format!("hs_later_{n:06}"), "allowed", true);
+    }
+    let log = document(&history.view())["delegationAuditLog"].as_array().unwrap().clone();
+    assert_eq!(log.len(), limits::DELEGATION_LOG_MAX);
+    assert_eq!(log.last().unwrap()["handoffId"], "hs_later_000499", "the newest are kept");
+}
+
+#[test]
+fn the_size_that_decides_how_it_is_published_is_the_documents() {
+    let mut history = History::new();
+    for n in 0..700 {
+        history.decision(&format!("hs_{n:08}"), if n % 3 == 0 { "denied" } else { "allowed" }, n % 2 == 0);
+    }
+    let view = history.view();
+    let (told, actual) = (view.bytes(), view.render().len());
+    assert!(told.abs_diff(actual) < actual / 10, "told {told}, is {actual}");
+}
+
+#[test]
+fn a_published_file_is_measured_by_the_ledger() {
+    let mut history = History::new();
+    history.decision("hs_00000001", "allowed", false);
+    let early = history.view().render();
+    history.decision("hs_00000002", "allowed", true);
+    let current = history.view().render();
+    assert_eq!(history.rebuild(None), Published::Missing);
+    assert_eq!(history.rebuild(Some(&early)), Published::AsOf(2), "behind is not wrong");
+    assert_eq!(history.rebuild(Some(&current)), Published::AsOf(4));
+    assert_eq!(history.rebuild(Some(&current.replace("queued", "done"))), Published::Edited { sequence: 4 });
+    assert_eq!(
+        history.rebuild(Some(&current.replace("\"sequence\":4", "\"sequence\":9"))),
+        Published::Ahead { sequence: 9 }
+    );
+    assert_eq!(history.rebuild(Some("{}")), Published::Unreadable);
+}
+
+#[test]
+fn an_entry_out_of_order_is_refused() {
+    let mut history = History::new();
+    history.decision("hs_00000001", "allowed", false);
+    let mut view = StateView::empty(TOPIC);
+    assert_eq!(view.apply(&history.entries[1]), Err(StateFault { sequence: 2 }));
+    view.apply(&history.entries[0]).unwrap();
+    assert_eq!(view.apply(&history.entries[0]), Err(StateFault { sequence: 1 }));
+}
+
+#[test]
+fn publishing_is_never_torn_and_notices_another_hand() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("orchestration-state.json");
+    let mut publisher = Publisher::new(&path);
+    assert_eq!(publisher.read().unwrap(), None);
+    assert_eq!(publisher.publish("{\"n\":1}\n").unwrap(), Replaced::No);
+    assert_eq!(publisher.publish("{\"n\":2}\n").unwrap(), Replaced::No);
+    assert_eq!(publisher.read().unwrap().as_deref(), Some("{\"n\":2}\n"));
+    #[expect(clippy::disallowed_methods, reason = "another hand")]
+    fs::write(&path, "{\"n\":9}\n").unwrap();
+    assert_eq!(publisher.publish("{\"n\":3}\n").unwrap(), Replaced::Yes);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(publisher.publish("{\"n\":4}\n").unwrap(), Replaced::Yes);
+    assert_eq!(publisher.publish("{\"n\":5}\n").unwrap(), Replaced::No);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left aside");
+}

@@ -1,0 +1,256 @@
+//! The reducer: ledger entries in, the state document out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::fragments::{ActiveHandoff, RouteState, write_map, write_promotion};
+use crate::ledger::{Entry, Head};
+use crate::limits;
+use crate::proof::{object, write_object};
+
+/// The state after some entry.
+#[derive(Debug)]
+pub struct StateView {
+    head: Head,
+    updated_at: String,
+    /// Each with its serialized form.
+    handoffs: BTreeMap<String, String>,
+    routes: BTreeMap<String, (RouteState, String, String)>,
+    /// Serialized, oldest first, with whether it is a refusal.
+    delegation_log: VecDeque<(bool, String)>,
+    refusals: usize,
+    /// How much all fragments hold together.
+    fragment_bytes: usize,
+    /// A group that has begun: the facts wait for the decision.
+    created: Option<Created>,
+}
+
+/// An entry that the reducer cannot read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateFault {
+    pub sequence: u64,
+}
+
+impl std::fmt::Display for StateFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "entry {} cannot be reduced to state", self.sequence)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Wire {
+    wire_id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    payload: Json,
+    stream: Stream,
+}
+
+#[derive(Debug, Deserialize)]
+struct Stream {
+    stream_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Created {
+    handoff_id: String,
+    mode: Option<String>,
+    operation: Option<String>,
+    route_key: Option<String>,
+    source_agent: Option<String>,
+    target_agent: Option<String>,
+    delegation: Option<Delegation>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Delegation {
+    authorization_ref: Option<String>,
+    delegate_agent: Option<String>,
+    envelope_hash: Option<String>,
+    policy_ref: Option<String>,
+    principal: Option<String>,
+    risk_classification: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RouteDeclared {
+    capability: String,
+    fallback_agent_id: Option<String>,
+    primary_agent_id: String,
+    stage: String,
+}
+
+impl StateView {
+    /// The state of a ledger without entries.
+    pub fn empty(topic_id: &str) -> Self {
+        Self {
+            head: Head::genesis(topic_id),
+            updated_at: "1970-01-01T00:00:00.000000000Z".to_owned(),
+            handoffs: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            delegation_log: VecDeque::new(),
+            refusals: 0,
+            fragment_bytes: 0,
+            created: None,
+        }
+    }
+
+    /// Up to which entry it goes.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// About how large the document is.
+    pub fn bytes(&self) -> usize {
+        self.fragment_bytes + 1024
+    }
+
+    /// Takes the next entry in.
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), StateFault> {
+        let fault = || StateFault { sequence: entry.sequence };
+        if entry.sequence != self.head.sequence + 1 {
+            return Err(fault());
+        }
+        let wire: Wire = serde_json::from_str(&entry.wire).map_err(|_| fault())?;
+        match wire.kind.as_str() {
+            "task.created" => self.created = Some(serde_json::from_value(wire.payload).map_err(|_| fault())?),
+            "gate.decided" => self.decided(&wire, entry),
+            "route.declared" => {
+                let key = wire.stream.stream_id.strip_prefix("phase:").ok_or_else(fault)?.to_owned();
+                let route: RouteDeclared = serde_json::from_value(wire.payload).map_err(|_| fault())?;
+                let state = RouteState {
+                    capability: route.capability,
+                    primary_agent_id: route.primary_agent_id,
+                    fallback_agent_id: route.fallback_agent_id,
+                    stage: route.stage,
+                };
+                let (route, promotion) = (state.render_route(), state.render_promotion());
+                self.routes.insert(key, (state, route, promotion));
+            }
+            "route.removed" => {
+                let key = wire.stream.stream_id.strip_prefix("phase:").ok_or_else(fault)?;
+                self.routes.remove(key);
+            }
+            _ => {}
+        }
+        self.head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
+        self.updated_at.clone_from(&entry.consensus_timestamp);
+        Ok(())
+    }
+
+    fn decided(&mut self, wire: &Wire, entry: &Entry) {
+        // A refusal without a handoffId has no facts; the ledger has it, the state does not.
+        let Some(created) = self.created.take() else { return };
+        let decision = wire.payload.get("decision").and_then(Json::as_str).unwrap_or_default();
+        let status = match decision {
+            "allowed" => Some("queued"),
+            "needs_approval" => Some("needs_approval"),
+            _ => None,
+        };
+        if let Some(delegation) = &created.delegation
+            && status != Some("needs_approval")
+        {
+            self.log_delegation(wire, &created, delegation, decision, entry);
+        }
+        if let Some(status) = status {
+            let handoff = ActiveHandoff {
+                status,
+                mode: created.mode.unwrap_or_default(),
+                source_agent: created.source_agent.unwrap_or_default(),
+                target_agent: created.target_agent.unwrap_or_default(),
+                route_key: created.route_key.unwrap_or_default(),
+                last_updated_at: entry.consensus_timestamp.clone(),
+                last_error_code: None,
+            };
+            let fragment = handoff.render();
+            self.fragment_bytes += fragment.len() + created.handoff_id.len();
+            if let Some(before) = self.handoffs.insert(created.handoff_id, fragment) {
+                self.fragment_bytes -= before.len();
+            }
+        }
+    }
+
+    /// The newest ones, of which refusals may take at most half: a flood of them pushes no decision out.
+    fn log_delegation(
+        &mut self,
+        wire: &Wire,
+        created: &Created,
+        row: &Delegation,
+        decision: &str,
+        entry: &Entry,
+    ) {
+        let text = object(384, |members| {
+            members.text_or_null("authorizationRef", row.authorization_ref.as_deref());
+            members.text("decision", decision);
+            members.text_or_null("delegateAgent", row.delegate_agent.as_deref());
+            members.text_or_null("envelopeHash", row.envelope_hash.as_deref());
+            members.text("eventId", &wire.wire_id);
+            members.text("handoffId", &created.handoff_id);
+            members.text_or_null("policyRef", row.policy_ref.as_deref());
+            members.text_or_null("principal", row.principal.as_deref());
+            members.text("recordedAt", &entry.consensus_timestamp);
+            members.text_or_null("riskClassification", row.risk_classification.as_deref());
+            members.text_or_null("task", created.operation.as_deref());
+        });
+        let refused = decision != "allowed";
+        self.refusals += usize::from(refused);
+        self.fragment_bytes += text.len();
+        self.delegation_log.push_back((refused, text));
+        let oldest = if self.refusals > limits::DELEGATION_LOG_MAX / 2 {
+            self.delegation_log.iter().position(|(refused, _)| *refused)
+        } else {
+            (self.delegation_log.len() > limits::DELEGATION_LOG_MAX).then_some(0)
+        };
+        if let Some((refused, text)) = oldest.and_then(|at| self.delegation_log.remove(at)) {
+            self.refusals -= usize::from(refused);
+            self.fragment_bytes -= text.len();
+        }
+    }
+
+    /// The document, valid against `docs/schemas/orchestration-state.schema.json`.
+    pub fn render(&self) -> String {
+        let least = self.routes.values().map(|(state, ..)| state).min_by_key(|route| route.rank());
+        let mut text = object(4096, |members| {
+            members.with("activeHandoffs", |text| {
+                write_map(text, self.handoffs.iter().map(|(id, fragment)| (id.as_str(), fragment.as_str())));
+            });
+            members.with("delegationAuditLog", |text| {
+                text.push('[');
+                for (n, (_, row)) in self.delegation_log.iter().enumerate() {
+                    text.push_str(if n > 0 { "," } else { "" });
+                    text.push_str(row);
+                }
+                text.push(']');
+            });
+            members.object("ledger", |members| {
+                members.hex("runningHash", self.head.running_hash.as_bytes());
+                members.count("sequence", self.head.sequence);
+            });
+            members.with("promotion", |text| {
+                let routes =
+                    self.routes.iter().map(|(key, (_, _, promotion))| (key.as_str(), promotion.as_str()));
+                write_promotion(text, least, routes);
+            });
+            members.with("rollback", |text| {
+                write_object(text, |members| {
+                    members.null("lastRollbackAt");
+                    members.null("lastRollbackReason");
+                    members.null("planRef");
+                    members.flag("required", true);
+                });
+            });
+            members.with("routingTable", |text| {
+                write_map(
+                    text,
+                    self.routes.iter().map(|(key, (_, route, _))| (key.as_str(), route.as_str())),
+                );
+            });
+            members.text("schemaVersion", "1.0");
+            members.text("updatedAt", &self.updated_at);
+        });
+        text.push('\n');
+        text
+    }
+}
