@@ -8,7 +8,7 @@ use crate::gates::{Caller, Claims, Ground, Judgement, Verdict, judge};
 use crate::json::read;
 use crate::limits;
 use crate::policy::PolicySet;
-use crate::proof::{Digest, Keyring};
+use crate::proof::Keyring;
 use crate::timestamp::Timestamp;
 
 /// A TaskSpec that was judged, and all that is needed to judge it again.
@@ -50,10 +50,15 @@ impl Candidate {
         Some(Self { body, ruling, sealed, facts, correlation_id, verdict, claims })
     }
 
-    /// Does the verdict still hold, under this set and at this time?
-    pub(super) fn still_holds(&self, policy_digest: Digest, now: Timestamp) -> bool {
-        self.verdict.policy_digest() == policy_digest
-            && self.verdict.holds_until().is_none_or(|until| now < until)
+    /// Does the verdict still hold, under what is in force and at this time?
+    ///
+    /// Keys are compared as the very same ring: one that was revoked leaves the policy set's digest as it was.
+    pub(super) fn still_holds(&self, in_force: Option<&Ruling>, now: Timestamp) -> bool {
+        let same = in_force.is_none_or(|ruling| {
+            ruling.policies.digest() == self.verdict.policy_digest()
+                && Arc::ptr_eq(&ruling.keyring, &self.ruling.keyring)
+        });
+        same && self.verdict.holds_until().is_none_or(|until| now < until)
     }
 
     /// The same TaskSpec, judged with what is in force now.

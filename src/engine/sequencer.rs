@@ -170,8 +170,7 @@ impl Sequencer {
     /// The sequencer has the last word: a verdict that no longer holds is given again.
     fn as_of_now(&self, candidate: Candidate) -> Result<Candidate, EngineFault> {
         let now = self.world.now();
-        let digest = self.ruling.as_ref().unwrap_or(&candidate.ruling).policies.digest();
-        if candidate.still_holds(digest, now) {
+        if candidate.still_holds(self.ruling.as_ref(), now) {
             return Ok(candidate);
         }
         let again = candidate.judged_again(self.ruling.clone(), now);

@@ -390,6 +390,22 @@ fn the_sequencer_has_the_last_word() {
     let decided = engine.submit_and_wait(late).unwrap();
     assert!(codes(&decided).contains(&Code::MentionExpired), "{:?}", codes(&decided));
 
+    // A key that was revoked after it was judged.
+    world.at(0);
+    let mut ring = Keyring::default();
+    let secret =
+        crate::proof::Secret::from_file_bytes(include_bytes!("../../docs/examples/demo.key").to_vec());
+    let key =
+        crate::proof::Key::hmac("demo-user-main-1", "user:main", crate::proof::Purpose::Envelope, secret);
+    ring.add(key.unwrap()).unwrap();
+    let signed = Ruling { keyring: Arc::new(ring), ..ruling("decision-router") };
+    let fresh = READ.replace("hs_20260218_proxy_read_0008", "hs_20260218_proxy_read_0009");
+    let early = Candidate::judge(fresh.into(), signed, world.now()).unwrap();
+    assert_eq!(early.verdict.decision(), Decision::Allowed);
+    engine.put_in_force(policies(), Arc::default()).unwrap();
+    let decided = engine.submit_and_wait(early).unwrap();
+    assert!(codes(&decided).contains(&Code::KeyUnknown), "{:?}", codes(&decided));
+
     // A set that came into force after it was judged.
     let narrow = tempfile::tempdir().unwrap();
     std::fs::create_dir(narrow.path().join("policies")).unwrap();
@@ -411,8 +427,9 @@ fn the_sequencer_has_the_last_word() {
         .map(|entry| serde_json::from_str(&entry.unwrap().wire).unwrap())
         .filter(|wire: &Json| wire["type"] == "policy.loaded")
         .collect();
-    assert_eq!(loaded.len(), 1, "each set that comes into force is one event");
-    assert_eq!(loaded[0]["payload"]["digest"], set.digest().to_string());
+    assert_eq!(loaded.len(), 2, "each set that comes into force is one event");
+    assert_eq!(loaded[1]["payload"]["digest"], set.digest().to_string());
+    assert_eq!(loaded[1]["payload"]["previous_digest"], policies().digest().to_string());
 }
 
 fn start_with_state(directory: &Path, file: &Path, world: &TestWorld) -> EngineHandle {

@@ -65,8 +65,10 @@ impl Workspace {
     /// Reads the policy set, whole or not at all.
     pub fn load_policies(&self) -> Result<PolicySet, WorkspaceFault> {
         let root = self.root.canonicalize().map_err(|error| self.not_a_workspace(error.to_string()))?;
-        let routes = files::read_bounded(&root.join(ROUTES_PATH), limits::WORKSPACE_FILE.bytes_max)
-            .map_err(|error| self.not_a_workspace(format!("{ROUTES_PATH}: {}", plain(&error))))?;
+        let routes = read_within(&root, ROUTES_PATH).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.not_a_workspace(format!("{ROUTES_PATH}: {}", plain(&error))),
+            _ => unusable(ROUTES_PATH, &error),
+        })?;
         let policies = delegation_files(&root)?;
         let references = Walk::over(&root)?;
         PolicySet::new(&routes, &policies, references).map_err(WorkspaceFault::Policy)
@@ -98,34 +100,38 @@ pub(crate) fn plain(error: &io::Error) -> String {
     }
 }
 
+/// Reads a file of the policy set. One that a link leads out of the workspace to is refused: it would let
+/// somebody else write our policy.
+fn read_within(root: &Path, file: &str) -> io::Result<Vec<u8>> {
+    let path = root.join(file).canonicalize()?;
+    if !path.starts_with(root) {
+        return Err(io::Error::other("leads out of the workspace"));
+    }
+    files::read_bounded(&path, limits::WORKSPACE_FILE.bytes_max)
+}
+
+fn unusable(file: &str, error: &io::Error) -> WorkspaceFault {
+    let (file, reason) = (file.to_owned(), plain(error));
+    WorkspaceFault::Policy(vec![PolicyFault { file, pointer: String::new(), reason }])
+}
+
 /// `policies/delegation/*.json`; a directory that does not exist has none.
 fn delegation_files(root: &Path) -> Result<BTreeMap<String, Vec<u8>>, WorkspaceFault> {
     const DIRECTORY: &str = "policies/delegation";
-    let fault = |file: &str, error: &io::Error| {
-        let (file, reason) = (file.to_owned(), plain(error));
-        WorkspaceFault::Policy(vec![PolicyFault { file, pointer: String::new(), reason }])
-    };
     let mut policies = BTreeMap::new();
     let entries = match fs::read_dir(root.join(DIRECTORY)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(policies),
-        Err(error) => return Err(fault(DIRECTORY, &error)),
+        Err(error) => return Err(unusable(DIRECTORY, &error)),
     };
     for entry in entries {
-        let entry = entry.map_err(|error| fault(DIRECTORY, &error))?;
-        let name = entry.file_name();
+        let name = entry.map_err(|error| unusable(DIRECTORY, &error))?.file_name();
         let Some(name) = name.to_str().filter(|name| name.ends_with(".json") && !name.starts_with('.'))
         else {
             continue;
         };
         let file = format!("{DIRECTORY}/{name}");
-        // A link out of the workspace would let somebody else write our policy.
-        let within = entry.path().canonicalize().map_err(|error| fault(&file, &error))?.starts_with(root);
-        if !within {
-            return Err(fault(&file, &io::Error::other("leads out of the workspace")));
-        }
-        let text = files::read_bounded(&entry.path(), limits::WORKSPACE_FILE.bytes_max)
-            .map_err(|error| fault(&file, &error))?;
+        let text = read_within(root, &file).map_err(|error| unusable(&file, &error))?;
         policies.insert(file, text);
     }
     Ok(policies)

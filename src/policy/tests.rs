@@ -74,6 +74,12 @@ fn a_set_is_taken_whole_or_refused_with_all_that_is_wrong() {
     assert!(
         load(&directory).unwrap_err().ends_with("policies/delegation/evil.json: leads out of the workspace")
     );
+    fs::remove_file(directory.path().join("policies/delegation/evil.json")).unwrap();
+    let routes = directory.path().join("policies/routes.json");
+    write(outside.path(), "routes.json", ROUTES);
+    fs::remove_file(&routes).unwrap();
+    symlink(outside.path().join("routes.json"), &routes).unwrap();
+    assert!(load(&directory).unwrap_err().ends_with("policies/routes.json: leads out of the workspace"));
 }
 
 #[test]
