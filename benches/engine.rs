@@ -75,7 +75,7 @@ fn start(directory: &Path, state: bool) -> EngineHandle {
     let (last, head) = (log.last_timestamp(), log.head().sequence);
     let history = Entries::read(&directory.join("ledger"), 1, head).unwrap();
     let history = history.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
-    let mut setup = Setup::new(Box::new(log), last, Box::new(RealWorld));
+    let mut setup = Setup::new(Box::new(log), last, Box::new(RealWorld::default()));
     if state {
         let publisher = Publisher::new(directory.join("state.json"));
         let follower = StateFollower::start(StateView::empty("gw_bench"), publisher).unwrap();

@@ -653,6 +653,34 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
     gateway.close().unwrap();
 
     assert_eq!(workspace.json(&["audit", "checkpoint"])["sequence"], 8);
+    let verified = workspace.json(&["audit", "verify", "--json"]);
+    assert_eq!(
+        (&verified["verified"], &verified["entries"], &verified["checkpoints"]),
+        (&Json::from(true), &Json::from(8), &Json::from(1))
+    );
+    // An export, verified by the program and by plain Python; cut, it is noticed by whoever kept the checkpoint.
+    workspace.write("export.jsonl", &export);
+    workspace.write("cut.jsonl", export.lines().take(5).map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "export.jsonl"]), 0);
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "cut.jsonl"]), 0, "nobody kept anything");
+    let kept = ["--checkpoint", "memory/checkpoint"];
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "export.jsonl", kept[0], kept[1]]), 0);
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "cut.jsonl", kept[0], kept[1]]), 1);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/verify-ledger.py");
+    let python =
+        Command::new("python3").arg(script).arg(workspace.path().join("export.jsonl")).output().unwrap();
+    assert!(stdout(&python).starts_with("ok: 8 entries, gw_"), "{python:?}");
+    // One digit of one entry.
+    let segment = workspace.path().join("memory/ledger/00000000000000000001.jsonl");
+    let whole = fs::read_to_string(&segment).unwrap();
+    workspace.write(
+        "memory/ledger/00000000000000000001.jsonl",
+        whole.replacen("policy.loaded", "policy.loadee", 1),
+    );
+    let found = workspace.run(&["audit", "verify"]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(stdout(&found).starts_with("bad  "), "{found:?}");
+    workspace.write("memory/ledger/00000000000000000001.jsonl", &whole);
     let state = workspace.json(&["state", "show"]);
     assert_eq!(state["activeHandoffs"].as_object().unwrap().len(), 1);
     workspace.write(

@@ -39,7 +39,7 @@ fn start(directory: &Path) -> EngineHandle {
     let last = log.last_timestamp();
     let history = Entries::read(directory, 1, log.head().sequence).unwrap();
     let history = history.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
-    EngineHandle::start(Setup::new(Box::new(log), last, Box::new(RealWorld)), history).unwrap()
+    EngineHandle::start(Setup::new(Box::new(log), last, Box::new(RealWorld::default())), history).unwrap()
 }
 
 /// The child: submits as fast as it can from several threads, and says each decision aloud once it has it.

@@ -1,11 +1,17 @@
 //! `handoffd audit`: the ledger, as auditors take it away.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::{Context, Exit, Failure};
-use crate::gateway::{Files, read_checkpoint};
-use crate::ledger::{Entries, Head, inspect};
+use super::printer::{GREEN, RED};
+use super::{Context, Exit, Failure, read_input};
+use crate::gateway::{Files, public_key, read_checkpoint};
+use crate::ledger::{Entries, Head, inspect, verify};
+use crate::limits;
+use crate::policy::plain;
+use crate::state::Published;
 
 /// Inspect the ledger; works beside a running daemon.
 #[derive(Debug, Subcommand)]
@@ -14,8 +20,29 @@ pub(super) enum AuditCommand {
     Export(Export),
     /// Show one entry
     Show(Show),
+    /// Compute everything again: the chain, the checkpoint, the state file
+    Verify(Verify),
     /// Print the newest signed checkpoint
     Checkpoint,
+}
+
+/// Compute everything again, with code that shares nothing with what writes the ledger.
+///
+/// Without --export: the workspace's segments, its own checkpoint, and the state file. Exit: 0 good, 1 a
+/// difference was found, 2 unreadable.
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// Verify an export instead of the workspace's ledger; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+
+    /// A checkpoint that the ledger must agree with, kept elsewhere
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+
+    /// The gateway's public key, 64 hex digits; the workspace's own if not given
+    #[arg(long, value_name = "HEX")]
+    public_key: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -37,14 +64,17 @@ pub(super) struct Committed {
     pub(super) head: Head,
 }
 
+fn nothing_yet(files: &Files) -> Failure {
+    Failure(format!("{} has no entries yet", files.ledger().display()))
+}
+
 /// The committed part of the workspace's ledger.
 pub(super) fn committed(files: &Files) -> Result<Committed, Failure> {
-    let none = || Failure(format!("{} has no entries yet", files.ledger().display()));
     if !files.ledger().is_dir() {
-        return Err(none());
+        return Err(nothing_yet(files));
     }
     let found = inspect(&files.ledger()).map_err(|fault| Failure(fault.to_string()))?;
-    let (topic_id, head) = found.ok_or_else(none)?;
+    let (topic_id, head) = found.ok_or_else(|| nothing_yet(files))?;
     Ok(Committed { topic_id, head })
 }
 
@@ -54,6 +84,7 @@ impl AuditCommand {
         match self {
             Self::Export(export) => export.run(context, &files),
             Self::Show(show) => show.run(context, &files),
+            Self::Verify(verify) => verify.run(context, &files),
             Self::Checkpoint => {
                 let checkpoint =
                     read_checkpoint(&files.checkpoint()).map_err(|fault| Failure(fault.to_string()))?;
@@ -75,6 +106,106 @@ impl Export {
         }
         Ok(Exit::Done)
     }
+}
+
+impl Verify {
+    fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
+        let mut checkpoints = Vec::new();
+        let own = files.checkpoint();
+        let kept = self.checkpoint.as_deref().or((self.export.is_none() && own.is_file()).then_some(&own));
+        if let Some(path) = kept {
+            match self.read_checkpoint(path, files)? {
+                Ok(checkpoint) => checkpoints.push(checkpoint),
+                Err(finding) => return Ok(bad(context, &format!("{}: {finding}", path.display()))),
+            }
+        }
+        let result = match &self.export {
+            Some(path) if path == Path::new("-") => {
+                verify::verify_export(std::io::stdin().lock(), &checkpoints)
+            }
+            Some(path) => {
+                let file = std::fs::File::open(path)
+                    .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))?;
+                verify::verify_export(std::io::BufReader::new(file), &checkpoints)
+            }
+            None => {
+                if !files.ledger().is_dir() {
+                    return Err(nothing_yet(files));
+                }
+                let mut bar = context.printer.progress("verifying the ledger");
+                verify::verify_segments(&files.ledger(), &checkpoints, &mut |progress| {
+                    bar.tell(progress.bytes_done, progress.bytes);
+                })
+            }
+        };
+        let report = match result {
+            Ok(report) => report,
+            Err(finding) => return Ok(bad(context, &finding.to_string())),
+        };
+        if report.entries == 0 {
+            return Err(nothing_yet(files));
+        }
+        if self.export.is_none() {
+            let published = super::state::published(files)?;
+            if !matches!(published, Published::AsOf(_) | Published::Missing) {
+                return Ok(bad(
+                    context,
+                    "the state file is not what the ledger gives; see: handoffd state verify",
+                ));
+            }
+        }
+        if context.printer.is_json() {
+            context.printer.value(&json!({
+                "verified": true,
+                "topicId": report.topic_id,
+                "entries": report.entries,
+                "runningHash": report.last_running_hash,
+                "bodies": report.bodies,
+                "batches": report.batches,
+                "uncommittedTailBytes": report.uncommitted_tail_bytes,
+                "checkpoints": checkpoints.len(),
+            }));
+        } else {
+            let topic_id = report.topic_id.unwrap_or_default();
+            let hash = report.last_running_hash.unwrap_or_default();
+            context.printer.line(&format!(
+                "{GREEN}good{GREEN:#}  {} entries of {topic_id}, {} checkpoint(s), running hash {hash}",
+                report.entries,
+                checkpoints.len()
+            ));
+        }
+        Ok(Exit::Done)
+    }
+
+    /// A checkpoint with its signature verified; the inner error is a finding, not a failure.
+    fn read_checkpoint(
+        &self,
+        path: &Path,
+        files: &Files,
+    ) -> Result<Result<verify::Checkpoint, verify::Finding>, Failure> {
+        let bytes = read_input(path, limits::WORKSPACE_FILE.bytes_max)?;
+        let claimed = match verify::Checkpoint::parse(&bytes) {
+            Ok(claimed) => claimed,
+            Err(finding) => return Ok(Err(finding)),
+        };
+        let public_key = match &self.public_key {
+            Some(public_key) => public_key.clone(),
+            None => public_key(files).map_err(|fault| Failure(format!("{fault}; give --public-key")))?,
+        };
+        let mut keys = verify::PublicKeys::default();
+        keys.add(claimed.key_id(), &public_key)
+            .map_err(|error| Failure(format!("--public-key is {error}")))?;
+        Ok(claimed.verify(&keys))
+    }
+}
+
+fn bad(context: &Context, what: &str) -> Exit {
+    if context.printer.is_json() {
+        context.printer.value(&json!({"verified": false, "finding": what}));
+    } else {
+        context.printer.line(&format!("{RED}bad{RED:#}  {what}"));
+    }
+    Exit::Refused
 }
 
 impl Show {

@@ -1,6 +1,6 @@
 //! The one place that writes to standard output and standard error.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anstyle::{AnsiColor, Style};
 
@@ -47,8 +47,45 @@ impl Printer {
         ignore_closed_pipe(writeln!(anstream::stderr().lock(), "{RED}error:{RED:#} {message}"));
     }
 
+    /// A bar on standard error, if that is a terminal.
+    pub(super) fn progress(&self, what: &'static str) -> Progress {
+        Progress { what, shown: io::stderr().is_terminal().then_some(u64::MAX) }
+    }
+
     pub(super) fn note(&self, message: &str) {
         ignore_closed_pipe(writeln!(anstream::stderr().lock(), "{YELLOW}note:{YELLOW:#} {message}"));
+    }
+}
+
+/// How far some long work has come; wiped when it is done.
+#[derive(Debug)]
+pub(super) struct Progress {
+    what: &'static str,
+    /// The percentage that is on the screen; nothing if nobody is looking.
+    shown: Option<u64>,
+}
+
+impl Progress {
+    pub(super) fn tell(&mut self, done: u64, all: u64) {
+        let Some(shown) = &mut self.shown else { return };
+        let percent = (done.saturating_mul(100)).checked_div(all).unwrap_or(100).min(100);
+        if percent != *shown {
+            *shown = percent;
+            let filled = "#".repeat((percent / 5) as usize);
+            ignore_closed_pipe(write!(
+                anstream::stderr().lock(),
+                "\r{} [{filled:<20}] {percent:>3}%",
+                self.what
+            ));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown.is_some_and(|shown| shown != u64::MAX) {
+            ignore_closed_pipe(write!(anstream::stderr().lock(), "\r\x1b[2K"));
+        }
     }
 }
 

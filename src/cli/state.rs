@@ -61,6 +61,12 @@ impl StateCommand {
     }
 }
 
+/// What the workspace's state file is, measured by its ledger.
+pub(super) fn published(files: &Files) -> Result<Published, Failure> {
+    let text = Publisher::new(files.state()).read()?;
+    made_again(files, text.as_deref()).map(|(_, published)| published)
+}
+
 fn made_again(files: &Files, published: Option<&str>) -> Result<(StateView, Published), Failure> {
     let Committed { topic_id, head } = committed(files)?;
     let entries =

@@ -115,8 +115,8 @@ impl Gateway {
         }
         let state = StateFollower::start(view, publisher).map_err(io)?;
         let follower = Checkpointer::new(state, &topic_id, head.sequence, files.checkpoint(), seed.clone());
-        let setup =
-            Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld)).followed_by(Box::new(follower));
+        let setup = Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld::default()))
+            .followed_by(Box::new(follower));
         let entries =
             history()?.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
         let engine = EngineHandle::start(setup, entries).map_err(GatewayFault::Engine)?;
@@ -197,6 +197,15 @@ fn gateway_seed(path: &Path) -> Result<Seed, GatewayFault> {
         }
         Err(error) => Err(io(error)),
     }
+}
+
+/// The gateway's public key, for those who may read its private one.
+pub fn public_key(files: &Files) -> Result<String, GatewayFault> {
+    let path = files.gateway_key();
+    if !path.is_file() {
+        return Err(GatewayFault::BadKey(path));
+    }
+    gateway_seed(&path).map(|seed| seed.public_hex())
 }
 
 /// A name for a new ledger that no other has.

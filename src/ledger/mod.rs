@@ -15,6 +15,7 @@ mod follow;
 mod line;
 mod recovery;
 mod segments;
+pub mod verify;
 
 pub use batch::{Batch, BatchBuilder, EntryMeta};
 pub use chain::{Head, RunningHash};
