@@ -20,4 +20,5 @@ pub mod proof;
 pub mod sealing;
 pub mod state;
 pub mod timestamp;
+pub mod views;
 pub mod wire;

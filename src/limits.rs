@@ -55,3 +55,35 @@ pub const STATE_INTERVAL_MS: u64 = 50;
 
 /// A checkpoint is signed after so many entries, and when the gateway stops.
 pub const CHECKPOINT_ENTRIES: u64 = 1_000;
+
+/// Levels in a Wire event.
+pub const EVENT_LEVELS_MAX: usize = 64;
+
+/// Rows that one page of a list holds, whatever its reader asks for.
+pub const VIEW_PAGE_ROWS_MAX: usize = 500;
+
+/// Attempts, and entries of all of them, that one handoff is shown with; the newest, and the first.
+pub const VIEW_ATTEMPTS_MAX: usize = 1_000;
+pub const VIEW_HANDOFF_ENTRIES_MAX: usize = 10_000;
+
+/// How long a connection to the views waits for another one.
+pub const VIEW_BUSY_MS: u64 = 5_000;
+
+/// What the views' writer keeps in memory of the file, always and while it rebuilds.
+pub const VIEW_CACHE_KIB: i64 = 32 * 1024;
+pub const VIEW_REBUILD_CACHE_KIB: i64 = 64 * 1024;
+
+/// Entries in one transaction while the views are rebuilt.
+pub const VIEW_REBUILD_ENTRIES: usize = 50_000;
+
+/// Pages in the views' journal after which it is moved into the file, and what the journal is cut back to then.
+pub const VIEW_JOURNAL_PAGES: i64 = 16 * 1024;
+pub const VIEW_JOURNAL_BYTES_MAX: i64 = 64 * 1024 * 1024;
+
+/// Prepared statements of a connection, and words with their numbers, that are kept at hand.
+pub const VIEW_STATEMENTS_MAX: usize = 64;
+pub const VIEW_WORDS_AT_HAND_MAX: usize = 10_000;
+
+/// Batches that the views may be behind before the writer waits, and how often a write to them is tried.
+pub const VIEW_BATCHES_BEHIND_MAX: usize = 1_024;
+pub const VIEW_TRIES_MAX: usize = 50;

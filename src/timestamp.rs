@@ -42,6 +42,18 @@ impl Timestamp {
         u64::try_from(self.0.unix_timestamp_nanos() / 1_000_000).unwrap_or(0)
     }
 
+    /// Nanoseconds since 1970; nothing for a time that 64 bits cannot tell (before 1678, after 2261).
+    pub fn unix_nanoseconds(self) -> Option<i64> {
+        i64::try_from(self.0.unix_timestamp_nanos()).ok()
+    }
+
+    /// The point in time that many nanoseconds after 1970.
+    pub fn from_unix_nanoseconds(nanoseconds: i64) -> Self {
+        // 64 bits of nanoseconds stay within a few centuries of 1970; the fall-back only satisfies totality.
+        let instant = OffsetDateTime::from_unix_timestamp_nanos(i128::from(nanoseconds));
+        Self(instant.unwrap_or(OffsetDateTime::UNIX_EPOCH))
+    }
+
     /// The form of the ledger: `Z`, nine fraction digits, so that texts sort as times do.
     pub fn to_nanoseconds(self) -> String {
         const FORMAT: &[time::format_description::BorrowedFormatItem<'_>] = time::macros::format_description!(

@@ -653,6 +653,26 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
     gateway.close().unwrap();
 
     assert_eq!(workspace.json(&["audit", "checkpoint"])["sequence"], 8);
+    let listed = workspace.json(&["audit", "list", "--type", "gate.decided", "--json"]);
+    let sequences: Vec<u64> =
+        listed["entries"].as_array().unwrap().iter().map(|row| row["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequences, [7, 4]);
+    let first = workspace.json(&["audit", "list", "--limit", "3", "--json"]);
+    let second = workspace.json(&[
+        "audit",
+        "list",
+        "--limit",
+        "9",
+        "--cursor",
+        first["next"].as_str().unwrap(),
+        "--json",
+    ]);
+    assert_eq!((second["entries"].as_array().unwrap().len(), &second["next"]), (5, &Json::Null));
+    let refused =
+        stdout(&workspace.run(&["audit", "list", "--code", "POLICY_SELF_TEST", "--type", "gate.decided"]));
+    assert!(refused.contains("task:hs_20260218_router_0002:attempt:1  denied POLICY_SELF_TEST"), "{refused}");
+    assert_eq!(stdout(&workspace.run(&["audit", "list", "--handoff", "hs_nobody"])), "no entries\n");
+    assert_eq!(workspace.exit(&["audit", "list", "--cursor", "x"]), 2);
     let verified = workspace.json(&["audit", "verify", "--json"]);
     assert_eq!(
         (&verified["verified"], &verified["entries"], &verified["checkpoints"]),

@@ -47,7 +47,7 @@ const LAYERS: [&[&str]; 8] = [
     &["proof"],
     &["contract", "wire", "evidence"],
     &["dispatch", "policy", "ledger", "sealing"],
-    &["gates", "state"],
+    &["gates", "state", "views"],
     &["answer", "cases", "engine"],
     &["gateway", "cli"],
 ];
@@ -96,7 +96,7 @@ fn is_hand(name: &str) -> bool {
         "engine/sequencer.rs",
     ];
     HANDS.contains(&name)
-        || ["os/", "cli/", "gateway/"].iter().any(|room| name.starts_with(room))
+        || ["os/", "cli/", "gateway/", "views/"].iter().any(|room| name.starts_with(room))
         || name == "main.rs"
 }
 

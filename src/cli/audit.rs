@@ -5,19 +5,24 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::printer::{GREEN, RED};
-use super::{Context, Exit, Failure, read_input};
+use super::printer::{DIM, GREEN, RED};
+use super::{Context, Exit, Failure, parse_time, read_input};
 use crate::gateway::{Files, public_key, read_checkpoint};
+use crate::json;
 use crate::ledger::{Entries, Head, inspect, verify};
 use crate::limits;
 use crate::policy::plain;
 use crate::state::Published;
+use crate::timestamp::Timestamp;
+use crate::views::{Cursor, EntryFilter, EntryRow, Reader, ViewsFault};
 
 /// Inspect the ledger; works beside a running daemon.
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Print every entry as JSON lines: the exact text that was hashed, and its proof metadata
     Export(Export),
+    /// List entries, the newest first
+    List(List),
     /// Show one entry
     Show(Show),
     /// Compute everything again: the chain, the checkpoint, the state file
@@ -52,6 +57,46 @@ pub(super) struct Export {
     from: u64,
 }
 
+/// List entries, the newest first. All filters that are given must hold.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only this event type, such as gate.decided
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+
+    /// Only this handoff, every attempt at it
+    #[arg(long, value_name = "ID")]
+    handoff: Option<String>,
+
+    /// Only this correlationId
+    #[arg(long, value_name = "ID")]
+    correlation: Option<String>,
+
+    /// Only entries with this code
+    #[arg(long, value_name = "CODE")]
+    code: Option<String>,
+
+    /// Only decisions of this kind: allowed, denied, expired or needs_approval
+    #[arg(long, value_name = "DECISION")]
+    decision: Option<String>,
+
+    /// Only entries from this time on
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<Timestamp>,
+
+    /// Only entries before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    to: Option<Timestamp>,
+
+    /// How many at most
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+
+    /// Where the page before this one ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<Cursor>,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct Show {
     /// The entry's sequence number
@@ -83,6 +128,7 @@ impl AuditCommand {
         let files = Files::of(context.workspace.root());
         match self {
             Self::Export(export) => export.run(context, &files),
+            Self::List(list) => list.run(context, &files),
             Self::Show(show) => show.run(context, &files),
             Self::Verify(verify) => verify.run(context, &files),
             Self::Checkpoint => {
@@ -106,6 +152,67 @@ impl Export {
         }
         Ok(Exit::Done)
     }
+}
+
+impl List {
+    fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
+        if !files.views().is_file() {
+            return Err(nothing_yet(files));
+        }
+        let filter = EntryFilter {
+            kind: self.kind.as_deref(),
+            stream_id: None,
+            handoff_id: self.handoff.as_deref(),
+            correlation_id: self.correlation.as_deref(),
+            code: self.code.as_deref(),
+            decision: self.decision.as_deref(),
+            from: self.from,
+            to: self.to,
+        };
+        let unusable = |fault: ViewsFault| Failure(format!("{}: {fault}", files.views().display()));
+        let reader = Reader::open(&files.views()).map_err(unusable)?;
+        let page = reader.entries(&filter, self.cursor, self.limit).map_err(unusable)?;
+        if context.printer.is_json() {
+            let rows: Vec<Json> = page.rows.iter().map(row_to_json).collect();
+            context.printer.value(&json!({"entries": rows, "next": page.next.map(|next| next.to_string())}));
+            return Ok(Exit::Done);
+        }
+        if page.rows.is_empty() {
+            context.printer.line("no entries");
+        }
+        for row in &page.rows {
+            let what = row.decision.as_deref().unwrap_or_default();
+            let codes = row.codes.join(" ");
+            context.printer.line(
+                format!(
+                    "{:>8}  {DIM}{}{DIM:#}  {:<18}  {}  {what} {codes}",
+                    row.sequence,
+                    row.consensus_timestamp,
+                    row.kind,
+                    json::printable(&row.stream_id)
+                )
+                .trim_end(),
+            );
+        }
+        if let Some(next) = page.next {
+            context.printer.line(&format!("{DIM}more with --cursor {next}{DIM:#}"));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn row_to_json(row: &EntryRow) -> Json {
+    json!({
+        "sequence": row.sequence,
+        "consensusTimestamp": row.consensus_timestamp,
+        "type": row.kind,
+        "streamId": row.stream_id,
+        "handoffId": row.handoff_id,
+        "attempt": row.attempt,
+        "correlationId": row.correlation_id,
+        "decision": row.decision,
+        "codes": row.codes,
+    })
 }
 
 impl Verify {

@@ -26,6 +26,11 @@ impl Files {
         self.memory.join("orchestration-state.json")
     }
 
+    /// The tables that follow the ledger.
+    pub fn views(&self) -> PathBuf {
+        self.memory.join("views.db")
+    }
+
     pub fn checkpoint(&self) -> PathBuf {
         self.memory.join("checkpoint")
     }

@@ -7,6 +7,7 @@
 mod checkpoints;
 mod files;
 mod lock;
+mod views;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use checkpoints::read_checkpoint;
 pub use files::Files;
 pub use lock::{LockFault, WorkspaceLock};
+pub use views::ViewsProgress;
 
 use crate::engine::{EngineFault, EngineHandle, Setup};
 use crate::ledger::{Checkpoint, Entries, Head, Log as _, OpenFault, RealDisk, SegmentLog, Torn};
@@ -21,7 +23,9 @@ use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
 use crate::state::{Published, Publisher, StateFollower, rebuild};
+use crate::views::{Reader, ViewsFault};
 use checkpoints::Checkpointer;
+use views::{Following, ViewsFollower, follow};
 
 /// A workspace that is open for decisions.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub struct Gateway {
     topic_id: String,
     seed: Arc<Seed>,
     torn: Option<Torn>,
+    views: Arc<ViewsProgress>,
+    views_thread: Option<std::thread::JoinHandle<()>>,
     // Held as long as the gateway is: dropped last.
     _lock: WorkspaceLock,
 }
@@ -94,6 +100,15 @@ impl std::error::Error for GatewayFault {}
 impl Gateway {
     /// Opens a workspace for decisions; `address` is told to whoever finds it locked.
     pub fn open(workspace: &Path, address: &str) -> Result<Self, GatewayFault> {
+        Self::open_telling(workspace, address, &mut |_, _| {})
+    }
+
+    /// The same; `tell` hears how many entries of how many the views have caught up with.
+    pub fn open_telling(
+        workspace: &Path,
+        address: &str,
+        tell: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, GatewayFault> {
         let files = Files::of(workspace);
         files.make_directories()?;
         let lock = WorkspaceLock::take(&files.lock(), address).map_err(GatewayFault::Lock)?;
@@ -114,13 +129,23 @@ impl Gateway {
             return Err(GatewayFault::State { path: files.state(), published });
         }
         let state = StateFollower::start(view, publisher).map_err(io)?;
+        let Following { feed, progress, thread } = follow(&files, &topic_id, head, tell)?;
         let follower = Checkpointer::new(state, &topic_id, head.sequence, files.checkpoint(), seed.clone());
         let setup = Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld::default()))
-            .followed_by(Box::new(follower));
+            .followed_by(Box::new(ViewsFollower { next: follower, feed }));
         let entries =
             history()?.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
         let engine = EngineHandle::start(setup, entries).map_err(GatewayFault::Engine)?;
-        Ok(Self { engine, files, topic_id, seed, torn, _lock: lock })
+        Ok(Self {
+            engine,
+            files,
+            topic_id,
+            seed,
+            torn,
+            views: progress,
+            views_thread: Some(thread),
+            _lock: lock,
+        })
     }
 
     pub fn engine(&self) -> &EngineHandle {
@@ -141,9 +166,27 @@ impl Gateway {
         self.torn.as_ref()
     }
 
-    /// Decides what is in line, and leaves a checkpoint of the very end.
-    pub fn close(self) -> Result<Option<Checkpoint>, GatewayFault> {
+    /// How far the views have come.
+    pub fn views(&self) -> &ViewsProgress {
+        &self.views
+    }
+
+    /// A connection for queries.
+    pub fn reader(&self) -> Result<Reader, ViewsFault> {
+        Reader::open(&self.files.views())
+    }
+
+    fn stop(&mut self) {
         self.engine.stop();
+        // The writer has let go of its end of the line, so the thread ends when all is applied.
+        if let Some(thread) = self.views_thread.take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// Decides what is in line, and leaves a checkpoint of the very end.
+    pub fn close(mut self) -> Result<Option<Checkpoint>, GatewayFault> {
+        self.stop();
         let (log, _) = SegmentLog::open(Arc::new(RealDisk), &self.files.ledger(), &self.topic_id, &[])
             .map_err(GatewayFault::Ledger)?;
         let head = log.head();
@@ -160,7 +203,7 @@ impl Gateway {
 /// Nobody else may open the workspace while something is still being written.
 impl Drop for Gateway {
     fn drop(&mut self) {
-        self.engine.stop();
+        self.stop();
     }
 }
 

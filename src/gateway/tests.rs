@@ -87,3 +87,49 @@ fn a_ledger_that_was_cut_or_deleted_after_its_checkpoint_is_noticed() {
     overwrite(&files.checkpoint(), serde_json::to_vec(&other).unwrap());
     assert!(open(workspace.path()).unwrap_err().ends_with("is not signed by this gateway's key"));
 }
+
+#[test]
+fn a_query_made_right_after_a_reply_sees_that_decision() {
+    use crate::views::HandoffFilter;
+    use std::time::Duration;
+    let workspace = tempfile::tempdir().unwrap();
+    let patience = Duration::from_secs(30);
+    let gateway = open(workspace.path()).unwrap();
+    let ids = |gateway: &Gateway| -> Vec<String> {
+        let page = gateway.reader().unwrap().handoffs(&HandoffFilter::default(), None, 100).unwrap();
+        page.rows.into_iter().map(|row| row.handoff_id).collect()
+    };
+    for n in 1..=5 {
+        decide(&gateway, n);
+        assert!(gateway.views().wait_for(3 * n as u64, patience), "{:?}", gateway.views().fault());
+        assert_eq!(ids(&gateway).len(), n);
+    }
+    assert!(
+        !gateway.views().wait_for(999, Duration::ZERO),
+        "what is not there is not waited for without end"
+    );
+    let seen = ids(&gateway);
+    gateway.close().unwrap();
+    // Deleted, damaged, or of another ledger: made again.
+    let path = Files::of(workspace.path()).views();
+    for change in 0..3 {
+        match change {
+            0 => fs::remove_file(&path).unwrap(),
+            1 => overwrite(&path, "not a database, but long enough to look at".repeat(100)),
+            _ => {
+                let elsewhere = tempfile::tempdir().unwrap();
+                open(elsewhere.path()).unwrap().close().unwrap();
+                fs::copy(Files::of(elsewhere.path()).views(), &path).map(drop).unwrap();
+            }
+        }
+        for suffix in ["-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{}{suffix}", path.display()));
+        }
+        let mut told = Vec::new();
+        let gateway =
+            Gateway::open_telling(workspace.path(), "x", &mut |done, all| told.push((done, all))).unwrap();
+        assert_eq!(ids(&gateway), seen, "{change}");
+        assert_eq!(told, [(0, 15)], "{change}");
+        gateway.close().unwrap();
+    }
+}

@@ -1,0 +1,195 @@
+//! Keeps the views up with the ledger, behind the replies.
+//!
+//! A thread of its own applies what has become durable, many batches in one transaction. The line to it is
+//! bounded: when the views fall too far behind, the writer waits for them, and so does everybody in line;
+//! nothing is skipped. Views that cannot be written any more are given up until the next start, which rebuilds
+//! them; decisions go on, for the ledger is the record.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::{Files, GatewayFault};
+use crate::engine::EngineFault;
+use crate::ledger::{Entries, EntriesFault, Entry, Follower, Head, Notice};
+use crate::limits;
+use crate::views::{Views, ViewsFault};
+
+/// Hands entries on, and to the thread that applies them.
+pub(super) struct ViewsFollower<F> {
+    pub(super) next: F,
+    pub(super) feed: SyncSender<Vec<Entry>>,
+}
+
+impl<F: Follower> Follower for ViewsFollower<F> {
+    fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
+        // A thread that has given up takes no more; the progress says why.
+        let _ = self.feed.send(entries.to_vec());
+        self.next.durable(entries)
+    }
+}
+
+/// How far the views have come.
+#[derive(Debug, Default)]
+pub struct ViewsProgress {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    applied: u64,
+    fault: Option<String>,
+}
+
+impl ViewsProgress {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last entry that queries see.
+    pub fn applied(&self) -> u64 {
+        self.lock().applied
+    }
+
+    /// Why the views no longer follow, if they do not.
+    pub fn fault(&self) -> Option<String> {
+        self.lock().fault.clone()
+    }
+
+    /// Waits until queries see an entry, so that one made right after a reply finds its decision. False if they
+    /// do not within `patience`.
+    pub fn wait_for(&self, sequence: u64, patience: Duration) -> bool {
+        let behind = |state: &mut State| state.applied < sequence && state.fault.is_none();
+        let waited = self.moved.wait_timeout_while(self.lock(), patience, behind);
+        waited.unwrap_or_else(PoisonError::into_inner).0.applied >= sequence
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.moved.notify_all();
+    }
+}
+
+/// Views that follow, and the thread that makes them.
+pub(super) struct Following {
+    pub(super) feed: SyncSender<Vec<Entry>>,
+    pub(super) progress: Arc<ViewsProgress>,
+    pub(super) thread: JoinHandle<()>,
+}
+
+/// Brings the views up to `head`, rebuilding them where they are missing, damaged or of another ledger, and starts
+/// to follow. `tell` hears how many entries of how many are done.
+pub(super) fn follow(
+    files: &Files,
+    topic_id: &str,
+    head: Head,
+    tell: &mut dyn FnMut(u64, u64),
+) -> Result<Following, GatewayFault> {
+    let views = catch_up(&files.views(), &files.ledger(), topic_id, head, tell)?;
+    let progress = Arc::new(ViewsProgress::default());
+    progress.set(|state| state.applied = head.sequence);
+    let (feed, work) = sync_channel(limits::VIEW_BATCHES_BEHIND_MAX);
+    let shared = progress.clone();
+    let thread = std::thread::Builder::new()
+        .name("views".into())
+        .spawn(move || apply_all(views, &work, &shared))
+        .map_err(|error| GatewayFault::Io { path: files.views(), why: error.to_string() })?;
+    Ok(Following { feed, progress, thread })
+}
+
+fn catch_up(
+    path: &Path,
+    ledger: &Path,
+    topic_id: &str,
+    head: Head,
+    tell: &mut dyn FnMut(u64, u64),
+) -> Result<Views, GatewayFault> {
+    let fault = |fault: ViewsFault| GatewayFault::Io { path: path.to_owned(), why: fault.to_string() };
+    let bad = |fault: EntriesFault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()));
+    // Entries one by one; the first that cannot be read ends them, and is told afterwards.
+    let mut unread = None;
+    let mut entries = |from: u64, unread: &mut Option<EntriesFault>| -> Result<Vec<Entry>, GatewayFault> {
+        let through = head.sequence.min(from + limits::VIEW_REBUILD_ENTRIES as u64 - 1);
+        tell(from - 1, head.sequence);
+        let read = Entries::read(ledger, from, through).map_err(bad)?;
+        Ok(read.map_while(|entry| entry.map_err(|fault| *unread = Some(fault)).ok()).collect())
+    };
+    let opened = match Views::open(path, topic_id) {
+        Ok(views) if agrees(&views, ledger, head)? => Some(views),
+        Ok(_) | Err(ViewsFault::NeedsRebuild(_)) => None,
+        Err(other) => return Err(fault(other)),
+    };
+    let mut views = match opened {
+        Some(views) => views,
+        None => {
+            let mut next = 1;
+            let mut failed = None;
+            let chunks = std::iter::from_fn(|| {
+                if next > head.sequence || failed.is_some() || unread.is_some() {
+                    return None;
+                }
+                let chunk = entries(next, &mut unread).map_err(|error| failed = Some(error)).ok()?;
+                next += limits::VIEW_REBUILD_ENTRIES as u64;
+                Some(chunk)
+            });
+            let rebuilt = Views::rebuild(path, topic_id, chunks.flatten()).map_err(fault)?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            rebuilt
+        }
+    };
+    while unread.is_none() {
+        let next = views.applied().map_or(1, |(sequence, _)| sequence + 1);
+        if next > head.sequence {
+            return Ok(views);
+        }
+        let chunk = entries(next, &mut unread)?;
+        views.apply(chunk).map_err(fault)?;
+    }
+    Err(unread.map_or_else(|| GatewayFault::Engine(EngineFault::Stopped), bad))
+}
+
+/// Is the last entry that the views hold the ledger's?
+fn agrees(views: &Views, ledger: &Path, head: Head) -> Result<bool, GatewayFault> {
+    let Some((sequence, hash)) = views.applied() else { return Ok(true) };
+    if sequence > head.sequence {
+        return Ok(false);
+    }
+    let bad = |fault: EntriesFault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()));
+    let mut entries = Entries::read(ledger, sequence, sequence).map_err(bad)?;
+    let entry = entries.next().transpose().map_err(bad)?;
+    Ok(entry.is_some_and(|entry| entry.running_hash.to_string() == hash))
+}
+
+/// The thread: takes all that is waiting, applies it in one transaction, and goes on.
+fn apply_all(mut views: Views, work: &Receiver<Vec<Entry>>, progress: &ViewsProgress) {
+    while let Ok(mut entries) = work.recv() {
+        while entries.len() < limits::VIEW_REBUILD_ENTRIES
+            && let Ok(more) = work.try_recv()
+        {
+            entries.extend(more);
+        }
+        if let Err(fault) = apply(&mut views, &entries) {
+            progress.set(|state| state.fault = Some(fault.to_string()));
+            return;
+        }
+        progress.set(|state| state.applied = views.applied().map_or(0, |(sequence, _)| sequence));
+    }
+}
+
+/// A full disk may have room again in a moment; anything else will not go away.
+fn apply(views: &mut Views, entries: &[Entry]) -> Result<(), ViewsFault> {
+    const PAUSE: Duration = Duration::from_millis(200);
+    for _ in 0..limits::VIEW_TRIES_MAX {
+        match views.apply(entries.iter().cloned()) {
+            Ok(_) => return Ok(()),
+            Err(ViewsFault::Store(_)) => std::thread::sleep(PAUSE),
+            Err(other) => return Err(other),
+        }
+    }
+    views.apply(entries.iter().cloned()).map(drop)
+}

@@ -1,0 +1,125 @@
+//! The views: SQLite tables that follow the ledger, so that people can search it and claims can be asked.
+//!
+//! Owns `views.db`: one row per entry, per attempt and per handoff, with an index for every filter. [`Views`] is
+//! the one writer, applied behind the replies in large transactions; a [`Reader`] has its own connection and
+//! never waits for it. A hand: through SQLite it touches one file and the two beside it.
+//!
+//! INVARIANT (views follow): everything here is a function of the ledger's entries in order. The tables remember
+//! the last entry they hold and its running hash, are the same however the entries were batched, and can be
+//! deleted at any time.
+//!
+//! Deliberately absent: the text of entries (the ledger has it), and any judgement. What cannot be read back is
+//! never mended, only rebuilt. SQLite keeps no checksums: a flipped bit inside a row is found by comparing with
+//! the ledger, not by opening the file.
+
+mod attempt;
+mod claims;
+mod cursor;
+mod event;
+mod fault;
+mod filter;
+mod follow;
+mod query;
+mod reader;
+mod rows;
+mod status;
+mod store;
+mod words;
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+pub use claims::{Accepted, Claims, HandoffClaim, KeyClaim};
+pub use cursor::{BadCursor, Cursor, Page};
+pub use fault::{Rebuild, ViewsFault};
+pub use filter::{EntryFilter, HandoffFilter};
+pub use reader::Reader;
+pub use rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow};
+pub use status::{Status, UnknownStatus};
+
+use crate::ledger::Entry;
+use crate::limits;
+use follow::{Applied, Follower};
+use words::Words;
+
+/// The tables, and the only connection that writes to them.
+#[derive(Debug)]
+pub struct Views {
+    connection: Connection,
+    applied: Applied,
+    words: Words,
+}
+
+impl Views {
+    /// Opens the tables of a topic, or makes them where there is no file.
+    pub fn open(path: &Path, topic_id: &str) -> Result<Self, ViewsFault> {
+        let mut connection = store::connect(path)?;
+        store::migrate(&mut connection, topic_id)?;
+        let applied = store::applied(&connection, topic_id)?;
+        Ok(Self { connection, applied, words: Words::default() })
+    }
+
+    /// Deletes whatever is there and starts empty.
+    pub fn recreate(path: &Path, topic_id: &str) -> Result<Self, ViewsFault> {
+        store::delete(path)?;
+        Self::open(path, topic_id)
+    }
+
+    /// Deletes whatever is there and applies the whole ledger, which is faster than applying it piece by piece:
+    /// indexes are made at the end. Until then the file says of itself that it is unfinished.
+    pub fn rebuild(
+        path: &Path,
+        topic_id: &str,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Result<Self, ViewsFault> {
+        let mut views = Self::recreate(path, topic_id)?;
+        let indexes = store::begin_rebuild(&mut views.connection)?;
+        let mut entries = entries.into_iter().peekable();
+        while entries.peek().is_some() {
+            views.apply(entries.by_ref().take(limits::VIEW_REBUILD_ENTRIES))?;
+        }
+        store::end_rebuild(&mut views.connection, &indexes)?;
+        Ok(views)
+    }
+
+    /// The last entry that the tables hold, and its running hash in hex.
+    pub fn applied(&self) -> Option<(u64, String)> {
+        (self.applied.sequence > 0).then(|| (self.applied.sequence, self.applied.running_hash.clone()))
+    }
+
+    /// Applies the next entries in one transaction, and says how many. After a fault none of them is applied.
+    pub fn apply(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<u64, ViewsFault> {
+        let before = self.applied.sequence;
+        match self.follow(entries) {
+            Ok(applied) => {
+                self.applied = applied;
+                Ok(self.applied.sequence - before)
+            }
+            Err(fault) => {
+                // Words that were numbered in this transaction have no number any more.
+                self.words.forget();
+                Err(fault)
+            }
+        }
+    }
+
+    fn follow(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<Applied, ViewsFault> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut follower = Follower::new(&transaction, &mut self.words, self.applied.clone());
+        for entry in entries {
+            follower.entry(&entry)?;
+        }
+        let applied = follower.finish()?;
+        transaction.commit()?;
+        Ok(applied)
+    }
+
+    /// What has been claimed, as far as it is applied.
+    pub fn claims(&self) -> Claims<'_> {
+        Claims::on(&self.connection)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! The statement behind a page: one filter drives an index, the others are asked of each row it yields.
+//!
+//! SQLite could choose the index itself, but only by statistics that go stale; here the order of the filters says
+//! which one is the most telling, and a test reads the plan of every statement that can be made.
+
+use std::fmt::Write as _;
+
+/// What a list is over. Each table is in order of its key, and so is every index.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List {
+    pub(super) table: &'static str,
+    pub(super) key: &'static str,
+}
+
+/// How a filter is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum By {
+    /// A column of the row, with an index.
+    Column(&'static str),
+    /// A column of the row, never the one that drives.
+    Only(&'static str),
+    /// A row in another table: its name, and its column. Its other column is the key.
+    Member(&'static str, &'static str),
+}
+
+/// Filters and the numbers they ask for, the most telling first.
+pub(super) type Wanted = Vec<(By, i64)>;
+
+impl List {
+    /// Keys from the newest to the oldest. Parameters: the lowest and the highest key, the number of rows, and
+    /// then one for each filter.
+    pub(super) fn statement(self, wanted: &[(By, i64)]) -> String {
+        let Self { table, key } = self;
+        let driver = wanted.iter().map(|(by, _)| *by).next();
+        let mut sql = match driver {
+            // CROSS JOIN keeps the order in which the tables are written.
+            Some(By::Member(other, _)) => format!(
+                "SELECT d.{key} FROM {other} d CROSS JOIN {table} t ON t.{key} = d.{key} \
+                 WHERE d.{key} BETWEEN ?1 AND ?2"
+            ),
+            _ => format!("SELECT t.{key} FROM {table} t WHERE t.{key} BETWEEN ?1 AND ?2"),
+        };
+        let from = if matches!(driver, Some(By::Member(..))) { "d" } else { "t" };
+        for (position, (by, _)) in wanted.iter().enumerate() {
+            let parameter = position + 4;
+            // The plus sign keeps a condition away from the indexes. Writing to a String cannot fail.
+            let _ = match (by, position) {
+                (By::Member(_, column), 0) => write!(sql, " AND d.{column} = ?{parameter}"),
+                (By::Member(other, column), _) => write!(
+                    sql,
+                    " AND EXISTS (SELECT 1 FROM {other} m WHERE m.{column} = ?{parameter} AND m.{key} = t.{key})"
+                ),
+                (By::Column(column), 0) => write!(sql, " AND t.{column} = ?{parameter}"),
+                (By::Column(column) | By::Only(column), _) => write!(sql, " AND +t.{column} = ?{parameter}"),
+            };
+        }
+        let _ = write!(sql, " ORDER BY {from}.{key} DESC LIMIT ?3");
+        sql
+    }
+}

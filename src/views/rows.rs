@@ -1,0 +1,203 @@
+//! Rows as their readers see them, and the statements that fetch one by its key.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+use super::fault::{ViewsFault, damaged};
+use super::status::Status;
+use super::words::read_list;
+use crate::limits;
+use crate::proof::to_hex;
+use crate::timestamp::Timestamp;
+use crate::wire::StreamId;
+
+/// An entry, without its text: the ledger has that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryRow {
+    pub sequence: u64,
+    pub consensus_timestamp: String,
+    pub kind: String,
+    pub stream_id: String,
+    pub handoff_id: Option<String>,
+    pub attempt: Option<u32>,
+    pub correlation_id: String,
+    /// Of `gate.decided`.
+    pub decision: Option<String>,
+    pub codes: Vec<String>,
+}
+
+/// A handoff as it stands: its accepted attempt, or else its latest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandoffRow {
+    pub handoff_id: String,
+    /// How many attempts there were; a refused handoff may be corrected and sent again.
+    pub attempts: u32,
+    /// When the first of them was created.
+    pub created_at: String,
+    pub current: AttemptRow,
+}
+
+/// An attempt at a handoff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRow {
+    pub attempt: u32,
+    pub status: Status,
+    pub decision: Option<String>,
+    pub codes: Vec<String>,
+    pub source_agent: Option<String>,
+    pub target_agent: Option<String>,
+    pub route_key: Option<String>,
+    pub mode: Option<String>,
+    pub operation: Option<String>,
+    pub correlation_id: String,
+    pub parent_handoff_id: Option<String>,
+    pub message_id: Option<String>,
+    /// The entry that created it.
+    pub created_sequence: u64,
+    /// The last `gate.decided` in its stream.
+    pub decided_sequence: Option<u64>,
+    /// The last entry in its stream.
+    pub updated_sequence: u64,
+    pub updated_at: String,
+}
+
+/// A handoff with its attempts and their entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandoffDetail {
+    pub handoff: HandoffRow,
+    /// In order, each with the sequences of its entries.
+    pub attempts: Vec<(AttemptRow, Vec<u64>)>,
+}
+
+pub(super) const ENTRY: &str = "SELECT e.sequence, e.time, (SELECT text FROM words WHERE id = e.kind),
+    (SELECT handoff_id FROM handoffs WHERE handoff = e.stream), (SELECT text FROM words WHERE id = -e.stream),
+    e.attempt, (SELECT correlation_id FROM correlations WHERE correlation = e.correlation),
+    (SELECT text FROM words WHERE id = e.decision), (SELECT text FROM words WHERE id = e.codes)
+    FROM entries e WHERE e.sequence = ?1";
+
+pub(super) const HANDOFF: &str = "SELECT h.handoff_id, h.attempts,
+    (SELECT time FROM entries WHERE sequence = h.handoff), h.current FROM handoffs h WHERE h.handoff = ?1";
+
+pub(super) const ATTEMPT: &str = "SELECT a.attempt, (SELECT text FROM words WHERE id = a.status),
+    (SELECT text FROM words WHERE id = a.decision), (SELECT text FROM words WHERE id = a.codes),
+    (SELECT text FROM words WHERE id = a.source), (SELECT text FROM words WHERE id = a.target),
+    (SELECT text FROM words WHERE id = a.route), (SELECT text FROM words WHERE id = a.mode),
+    (SELECT text FROM words WHERE id = a.operation),
+    (SELECT correlation_id FROM correlations WHERE correlation = a.correlation),
+    a.parent, a.message_id, a.created, a.decided, a.updated,
+    (SELECT time FROM entries WHERE sequence = a.updated) FROM attempts a WHERE a.created = ?1";
+
+pub(super) const ATTEMPTS_OF: &str =
+    "SELECT created FROM attempts WHERE handoff = ?1 ORDER BY attempt DESC LIMIT ?2";
+
+pub(super) const ENTRIES_OF: &str =
+    "SELECT attempt, sequence FROM entries WHERE stream = ?1 ORDER BY sequence LIMIT ?2";
+
+pub(super) fn entry(store: &Connection, sequence: i64) -> Result<Option<EntryRow>, ViewsFault> {
+    let mut statement = store.prepare_cached(ENTRY)?;
+    let mut rows = statement.query([sequence])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (handoff_id, attempt): (Option<String>, Option<u32>) = (row.get(3)?, row.get(5)?);
+    let stream_id = match (&handoff_id, attempt) {
+        (Some(handoff_id), Some(attempt)) => StreamId::Handoff { handoff_id, attempt }.to_string(),
+        _ => row.get(4)?,
+    };
+    Ok(Some(EntryRow {
+        sequence: row.get(0)?,
+        consensus_timestamp: time(row, 1)?,
+        kind: row.get(2)?,
+        stream_id,
+        handoff_id,
+        attempt,
+        correlation_id: row.get(6)?,
+        decision: row.get(7)?,
+        codes: list(row, 8)?,
+    }))
+}
+
+pub(super) fn handoff(store: &Connection, handoff: i64) -> Result<Option<HandoffRow>, ViewsFault> {
+    let mut statement = store.prepare_cached(HANDOFF)?;
+    let mut rows = statement.query([handoff])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(HandoffRow {
+        handoff_id: row.get(0)?,
+        attempts: row.get(1)?,
+        created_at: time(row, 2)?,
+        current: attempt(store, row.get(3)?)?,
+    }))
+}
+
+fn attempt(store: &Connection, created: i64) -> Result<AttemptRow, ViewsFault> {
+    let mut statement = store.prepare_cached(ATTEMPT)?;
+    let mut rows = statement.query([created])?;
+    let row = rows.next()?.ok_or_else(|| damaged("an attempt is missing"))?;
+    Ok(AttemptRow {
+        attempt: row.get(0)?,
+        status: row.get::<_, String>(1)?.parse().map_err(damaged)?,
+        decision: row.get(2)?,
+        codes: list(row, 3)?,
+        source_agent: row.get(4)?,
+        target_agent: row.get(5)?,
+        route_key: row.get(6)?,
+        mode: row.get(7)?,
+        operation: row.get(8)?,
+        correlation_id: row.get(9)?,
+        parent_handoff_id: row.get(10)?,
+        message_id: row.get(11)?,
+        created_sequence: row.get(12)?,
+        decided_sequence: row.get(13)?,
+        updated_sequence: row.get(14)?,
+        updated_at: time(row, 15)?,
+    })
+}
+
+pub(super) fn detail(store: &Connection, number: i64) -> Result<Option<HandoffDetail>, ViewsFault> {
+    let Some(handoff) = handoff(store, number)? else { return Ok(None) };
+    let mut attempts: Vec<(AttemptRow, Vec<u64>)> = Vec::new();
+    let mut statement = store.prepare_cached(ATTEMPTS_OF)?;
+    let mut rows = statement.query((number, limits::VIEW_ATTEMPTS_MAX as i64))?;
+    while let Some(row) = rows.next()? {
+        attempts.push((attempt(store, row.get(0)?)?, Vec::new()));
+    }
+    attempts.reverse();
+    let mut statement = store.prepare_cached(ENTRIES_OF)?;
+    let mut rows = statement.query((number, limits::VIEW_HANDOFF_ENTRIES_MAX as i64))?;
+    while let Some(row) = rows.next()? {
+        let attempt: u32 = row.get(0)?;
+        if let Ok(position) = attempts.binary_search_by_key(&attempt, |(row, _)| row.attempt)
+            && let Some((_, sequences)) = attempts.get_mut(position)
+        {
+            sequences.push(row.get(1)?);
+        }
+    }
+    Ok(Some(HandoffDetail { handoff, attempts }))
+}
+
+/// A time in the form of the ledger.
+pub(super) fn time(row: &Row<'_>, column: usize) -> Result<String, ViewsFault> {
+    Ok(Timestamp::from_unix_nanoseconds(row.get(column)?).to_nanoseconds())
+}
+
+/// A list of words; empty where there is none.
+pub(super) fn list(row: &Row<'_>, column: usize) -> Result<Vec<String>, ViewsFault> {
+    row.get::<_, Option<String>>(column)?.map_or(Ok(Vec::new()), |text| read_list(&text))
+}
+
+/// A digest in the form that it had in the ledger.
+pub(super) fn digest(row: &Row<'_>, column: usize) -> Result<Option<String>, ViewsFault> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Blob(bytes) => Ok(Some(format!("sha256:{}", to_hex(bytes)))),
+        other => Ok(Some(other.as_str().map_err(damaged)?.to_owned())),
+    }
+}
+
+/// One row or none, of a statement that asks by key.
+pub(super) fn one<T>(
+    store: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Option<T>, ViewsFault> {
+    Ok(store.prepare_cached(sql)?.query_row(parameters, read).optional()?)
+}

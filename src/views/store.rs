@@ -1,0 +1,187 @@
+//! The file: opening it, its version, whom it follows, and what changes while it is being rebuilt.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+use super::fault::{Rebuild, ViewsFault, damaged};
+use super::follow::Applied;
+use crate::ledger::RunningHash;
+use crate::limits;
+
+/// Each brings a file from the version before it to its own; the first is version 1. Never changed, only added.
+const MIGRATIONS: [&str; 1] = [include_str!("schema_001.sql")];
+
+/// What marks a file as ours ("hofd").
+const APPLICATION_ID: i64 = 0x686f_6664;
+
+/// The writer's connection.
+pub(super) fn connect(path: &Path) -> Result<Connection, ViewsFault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = Connection::open_with_flags(path, flags)?;
+    prepare(&connection)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(damaged(format_args!("its journal is `{mode}`")));
+    }
+    // NORMAL: a power cut may lose the newest transactions, never the order; the ledger has them.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", limits::VIEW_JOURNAL_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", limits::VIEW_JOURNAL_BYTES_MAX)?;
+    connection.pragma_update(None, "cache_size", -limits::VIEW_CACHE_KIB)?;
+    Ok(connection)
+}
+
+/// A reader's connection. It cannot write, and in WAL mode nobody waits for it.
+pub(super) fn connect_to_read(path: &Path) -> Result<Connection, ViewsFault> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = Connection::open_with_flags(path, flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> Result<(), ViewsFault> {
+    connection.busy_timeout(Duration::from_millis(limits::VIEW_BUSY_MS))?;
+    connection.set_prepared_statement_cache_capacity(limits::VIEW_STATEMENTS_MAX);
+    // One plan for one statement. Without this SQLite plans again for every value that is bound, which costs
+    // more than the statements themselves.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
+/// Brings the file to our version; one that has nothing in it starts at 0.
+pub(super) fn migrate(connection: &mut Connection, topic_id: &str) -> Result<(), ViewsFault> {
+    let version = version(connection)?;
+    if version == MIGRATIONS.len() as i64 {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    for (number, migration) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > version) {
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", number)?;
+    }
+    if version == 0 {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.execute(
+            "INSERT INTO applied (one, topic_id, sequence, running_hash, rebuilding) VALUES (1, ?1, 0, ?2, 0)",
+            (topic_id, RunningHash::genesis(topic_id).to_string()),
+        )?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The version of the file, if it is one of ours.
+pub(super) fn version(connection: &Connection) -> Result<i64, ViewsFault> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (found, application) = (number("user_version")?, number("application_id")?);
+    let known = MIGRATIONS.len() as i64;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match found {
+        0 if tables == 0 && application == 0 => Ok(0),
+        _ if application != APPLICATION_ID => Err(damaged("it was made by another program")),
+        _ if found > known => Err(ViewsFault::NeedsRebuild(Rebuild::Newer { found, known })),
+        _ => Ok(found),
+    }
+}
+
+/// How far the tables have come, if they follow this topic and are whole.
+pub(super) fn applied(connection: &Connection, topic_id: &str) -> Result<Applied, ViewsFault> {
+    let (follows, sequence, running_hash, rebuilding) = connection.query_row(
+        "SELECT topic_id, sequence, running_hash, rebuilding FROM applied",
+        [],
+        |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, row.get(2)?, row.get::<_, bool>(3)?)),
+    )?;
+    if follows != topic_id {
+        return Err(ViewsFault::NeedsRebuild(Rebuild::Foreign { topic_id: follows }));
+    }
+    if rebuilding {
+        return Err(ViewsFault::NeedsRebuild(Rebuild::Unfinished));
+    }
+    if tables(connection)? != tables(&as_made()?)? {
+        return Err(damaged("somebody changed its tables or indexes"));
+    }
+    let last: Option<u64> =
+        connection.query_row("SELECT max(sequence) FROM entries", [], |row| row.get(0))?;
+    if last.unwrap_or(0) != sequence {
+        return Err(damaged("it does not hold the entries that it says it holds"));
+    }
+    Ok(Applied { sequence, running_hash })
+}
+
+/// The tables and indexes that there are.
+fn tables(connection: &Connection) -> Result<Vec<(String, Option<String>)>, ViewsFault> {
+    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?;
+    let tables = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(tables.collect::<Result<_, _>>()?)
+}
+
+/// The tables and indexes that there should be, in memory and empty.
+fn as_made() -> Result<Connection, ViewsFault> {
+    let connection = Connection::open_in_memory()?;
+    for migration in MIGRATIONS {
+        connection.execute_batch(migration)?;
+    }
+    Ok(connection)
+}
+
+/// A reader asks less: its version, and whether it is whole.
+pub(super) fn check_to_read(connection: &Connection) -> Result<(), ViewsFault> {
+    if version(connection)? != MIGRATIONS.len() as i64 {
+        return Err(damaged("its tables have not been made yet"));
+    }
+    let rebuilding: bool = connection.query_row("SELECT rebuilding FROM applied", [], |row| row.get(0))?;
+    if rebuilding { Err(ViewsFault::NeedsRebuild(Rebuild::Unfinished)) } else { Ok(()) }
+}
+
+/// Deletes the file and what SQLite keeps beside it.
+pub(super) fn delete(path: &Path) -> Result<(), ViewsFault> {
+    // The file itself goes first: a journal without its file is nothing, a file without its journal is damaged.
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        match std::fs::remove_file(PathBuf::from(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(ViewsFault::Io(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes the indexes away, and says in the file that it is unfinished.
+pub(super) fn begin_rebuild(connection: &mut Connection) -> Result<Vec<String>, ViewsFault> {
+    connection.pragma_update(None, "cache_size", -limits::VIEW_REBUILD_CACHE_KIB)?;
+    let transaction = connection.transaction()?;
+    transaction.execute("UPDATE applied SET rebuilding = 1", [])?;
+    // What belongs to a table's own definition has no text here, and stays: rows are looked up by it.
+    let indexes: Vec<(String, String)> = transaction
+        .prepare(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY name",
+        )?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    for (name, _) in &indexes {
+        transaction.execute_batch(&format!("DROP INDEX {name}"))?;
+    }
+    transaction.commit()?;
+    Ok(indexes.into_iter().map(|(_, sql)| sql).collect())
+}
+
+/// Puts the indexes back, one transaction each so that the journal stays small, and only then says it is whole.
+pub(super) fn end_rebuild(connection: &mut Connection, indexes: &[String]) -> Result<(), ViewsFault> {
+    for index in indexes {
+        connection.execute_batch(index)?;
+    }
+    connection.execute("UPDATE applied SET rebuilding = 0", [])?;
+    // Moves the journal into the file; a reader that stands in the way only puts it off.
+    let _busy: Option<i64> =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).optional()?;
+    connection.pragma_update(None, "cache_size", -limits::VIEW_CACHE_KIB)?;
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Every statement that answers somebody is served by an index.
+
+use super::super::filter::{ENTRIES, HANDOFFS};
+use super::super::query::{List, Wanted};
+use super::super::{EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, words};
+use super::history::*;
+use super::{Place, TOPIC, holding};
+
+/// The plan of a statement; a table that is read from end to end, or sorted, fails.
+fn check(reader: &Reader, sql: &str) {
+    let mut statement = reader.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    for parameter in 1..=statement.parameter_count() {
+        statement.raw_bind_parameter(parameter, 1).unwrap();
+    }
+    let mut plan = statement.raw_query();
+    let mut steps = 0;
+    while let Some(row) = plan.next().unwrap() {
+        let step: String = row.get(3).unwrap();
+        let whole_table = step.contains("SCAN") && !step.contains("CONSTANT ROW");
+        assert!(!whole_table && !step.contains("TEMP B-TREE"), "{step}\n{sql}");
+        steps += 1;
+    }
+    assert!(steps > 0, "{sql}");
+}
+
+fn check_list(reader: &Reader, list: List, wanted: Option<Wanted>, filters: u32) {
+    let wanted = wanted.expect("every filter of this test finds something");
+    assert!(wanted.len() >= filters as usize);
+    check(reader, &list.statement(&wanted));
+}
+
+#[test]
+fn every_combination_of_filters_is_served_by_an_index() {
+    let place = Place::new();
+    let submission = Submission {
+        handoff: 0,
+        source: Some(0),
+        target: 1,
+        route: Some(0),
+        correlation: 0,
+        key: Some(0),
+        message: Some(0),
+        parent: None,
+        decision: "denied",
+        codes: vec!["POLICY_AGENT_DENIED"],
+    };
+    let history = History::of(&[Step::Submit(submission), Step::PolicyLoaded]);
+    let _views = holding(&place.path, &history.entries);
+    let reader = Reader::open(&place.path).unwrap();
+    let store = reader.connection();
+    let (id, correlation, agent, route) = (handoff_id(0), correlation_id(0), agent(0), route(0));
+    let streams = [format!("task:{id}:attempt:1"), format!("project:{TOPIC}")];
+    for bits in 0..128u32 {
+        let with = |bit: u32, text| (bits & (1 << bit) != 0).then_some(text);
+        let handoffs = HandoffFilter {
+            status: (bits & 64 != 0).then_some(Status::Rejected),
+            agent: with(0, &*agent),
+            route: with(1, &*route),
+            decision: with(2, "denied"),
+            code: with(3, "POLICY_AGENT_DENIED"),
+            correlation_id: with(4, &*correlation),
+            handoff_id: with(5, &*id),
+            ..HandoffFilter::default()
+        };
+        check_list(&reader, HANDOFFS, handoffs.resolve(store).unwrap(), bits.count_ones());
+        let entries = EntryFilter {
+            kind: with(0, "gate.decided"),
+            stream_id: with(1, &*streams[usize::from(bits & 64 != 0)]),
+            handoff_id: with(2, &*id),
+            correlation_id: with(3, &*correlation),
+            code: with(4, "POLICY_AGENT_DENIED"),
+            decision: with(5, "denied"),
+            ..EntryFilter::default()
+        };
+        check_list(&reader, ENTRIES, entries.resolve(store).unwrap(), (bits & 63).count_ones());
+    }
+}
+
+#[test]
+fn every_single_answer_and_claim_is_one_read_by_an_index() {
+    let place = Place::new();
+    let _views = holding(&place.path, &[]);
+    let reader = Reader::open(&place.path).unwrap();
+    for sql in [
+        rows::ENTRY,
+        rows::HANDOFF,
+        rows::ATTEMPT,
+        rows::ATTEMPTS_OF,
+        rows::ENTRIES_OF,
+        claims::HANDOFF,
+        claims::KEY,
+        claims::MESSAGE,
+        claims::MENTIONS,
+        filter::ATTEMPT,
+        filter::LAST,
+        filter::TIME,
+        words::WORD,
+        words::CORRELATION,
+        words::HANDOFF,
+        attempt::HEAD,
+        attempt::ATTEMPT,
+    ] {
+        check(&reader, sql);
+    }
+}
