@@ -122,7 +122,7 @@ impl Sequencer {
         batch: &mut BatchBuilder<'_>,
         payload: impl FnOnce(&mut crate::wire::Payload<'_, '_>),
     ) {
-        let now = self.world.now();
+        let now = batch.time(self.world.now());
         let event = Event {
             wire_id: WireId::new(now.unix_milliseconds(), self.world.random()),
             kind,
@@ -146,7 +146,8 @@ impl Sequencer {
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Arc<Decided>, EngineFault> {
         self.record_standing(batch);
-        let candidate = self.as_of_now(candidate)?;
+        let now = batch.time(self.world.now());
+        let candidate = self.as_of(now, candidate)?;
         let claims_say = match step(&candidate, &self.index) {
             Step::Replay(decided) => return Ok(Arc::new(Decided { replayed: true, ..(*decided).clone() })),
             Step::Decide(reasons) => reasons,
@@ -167,9 +168,8 @@ impl Sequencer {
         Ok(decided)
     }
 
-    /// The sequencer has the last word: a verdict that no longer holds is given again.
-    fn as_of_now(&self, candidate: Candidate) -> Result<Candidate, EngineFault> {
-        let now = self.world.now();
+    /// The sequencer has the last word: a verdict that no longer holds, by the ledger's own time, is given again.
+    fn as_of(&self, now: Timestamp, candidate: Candidate) -> Result<Candidate, EngineFault> {
         if candidate.still_holds(self.ruling.as_ref(), now) {
             return Ok(candidate);
         }
@@ -186,7 +186,7 @@ impl Sequencer {
         reasons: Vec<Reason>,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Decided, EngineFault> {
-        let now = self.world.now();
+        let now = batch.time(self.world.now());
         let too_large =
             |fault: EventTooLarge| EngineFault::NotDurable(format!("an event has {} bytes", fault.bytes));
         let ids = [(); 3].map(|()| WireId::new(now.unix_milliseconds(), self.world.random()));

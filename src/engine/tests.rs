@@ -405,6 +405,8 @@ fn the_sequencer_has_the_last_word() {
     engine.put_in_force(policies(), Arc::default()).unwrap();
     let decided = engine.submit_and_wait(early).unwrap();
     assert!(codes(&decided).contains(&Code::KeyUnknown), "{:?}", codes(&decided));
+    // The clock was set back meanwhile; the ledger's time was not.
+    assert!(codes(&decided).contains(&Code::MentionExpired), "{:?}", codes(&decided));
 
     // A set that came into force after it was judged.
     let narrow = tempfile::tempdir().unwrap();

@@ -72,6 +72,12 @@ impl<'t> BatchBuilder<'t> {
         self.head == self.after
     }
 
+    /// The time that the next entry would have: the clock's, or just after the last entry's. A clock that is set
+    /// back revives nothing.
+    pub fn time(&self, clock: Timestamp) -> Timestamp {
+        self.last_timestamp.map_or(clock, |last| clock.max(last.plus_nanosecond()))
+    }
+
     /// How much it holds.
     pub fn text_bytes(&self) -> usize {
         self.text.len()
@@ -82,9 +88,9 @@ impl<'t> BatchBuilder<'t> {
         line::write_body(&mut self.text, digest, body);
     }
 
-    /// An entry. Its time is the clock's, or just after the last entry's: a clock set back revives nothing.
+    /// An entry, at the ledger's time.
     pub fn event(&mut self, wire: String, now: Timestamp) -> EntryMeta {
-        let time = self.last_timestamp.map_or(now, |last| now.max(last.plus_nanosecond()));
+        let time = self.time(now);
         let consensus_timestamp = time.to_nanoseconds();
         let sequence = self.head.sequence + 1;
         let running_hash = self.head.running_hash.then(sequence, &consensus_timestamp, &wire);
