@@ -46,9 +46,10 @@ impl List {
             // The plus sign keeps a condition away from the indexes. Writing to a String cannot fail.
             let _ = match (by, position) {
                 (By::Member(_, column), 0) => write!(sql, " AND d.{column} = ?{parameter}"),
+                // Not EXISTS, which SQLite may turn into a join that begins at the wrong end.
                 (By::Member(other, column), _) => write!(
                     sql,
-                    " AND EXISTS (SELECT 1 FROM {other} m WHERE m.{column} = ?{parameter} AND m.{key} = t.{key})"
+                    " AND (SELECT 1 FROM {other} m WHERE m.{column} = ?{parameter} AND m.{key} = t.{key}) = 1"
                 ),
                 (By::Column(column), 0) => write!(sql, " AND t.{column} = ?{parameter}"),
                 (By::Column(column) | By::Only(column), _) => write!(sql, " AND +t.{column} = ?{parameter}"),

@@ -59,6 +59,28 @@ impl Model {
         }
     }
 
+    /// The same attempt is decided once more: what it took stays, the decision is the new one.
+    fn again(&mut self, row: &EntryRow, gate: &Entry, submissions: &[Submission]) {
+        let (Some(id), Some(attempt)) = (&row.handoff_id, row.attempt) else { return };
+        let accepted = matches!(row.decision.as_deref(), Some("allowed" | "needs_approval"));
+        let mut same = submissions.iter().filter(|submission| handoff_id(submission.handoff) == *id);
+        let submission = same.nth(attempt as usize - 1).unwrap();
+        let first = matches!(submission.decision, "allowed" | "needs_approval");
+        let known = self.handoffs.get_mut(id).unwrap();
+        match &mut known.accepted {
+            Some(decision) if decision.attempt == attempt => {
+                decision.decision = row.decision.clone().unwrap();
+                decision.decided_at.clone_from(&gate.consensus_timestamp);
+                decision.gates.clear();
+                decision.policy_digest = Some("sha256:3".to_owned());
+                decision.sequence = gate.sequence;
+                decision.running_hash = gate.running_hash.to_string();
+            }
+            // One that was refused before is not made good by being decided again; the engine never does that.
+            _ => assert!(first || !accepted),
+        }
+    }
+
     fn agrees_with(&self, claims: Claims<'_>) {
         for n in 0..7 {
             let (id, correlation, message) = (handoff_id(n), correlation_id(n), message_id(n));
@@ -76,6 +98,13 @@ impl Model {
     }
 }
 
+/// Was the attempt that a step picks accepted when it was sent?
+fn was_accepted(submissions: &[Submission], handoff: u8, pick: u8) -> bool {
+    let same: Vec<_> = submissions.iter().filter(|submission| submission.handoff == handoff).collect();
+    let picked = same.get(usize::from(pick) % same.len().max(1));
+    picked.is_some_and(|submission| matches!(submission.decision, "allowed" | "needs_approval"))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -83,11 +112,21 @@ proptest! {
     fn claims_are_what_the_decisions_in_the_ledger_took(steps in steps(), batch in 1..20usize) {
         let place = Place::new();
         let (mut history, mut model) = (History::default(), Model::default());
+        let mut submissions = Vec::new();
         for step in &steps {
             let before = history.entries.len();
+            // A refusal is final; only what was accepted is decided again.
+            if matches!(step, Step::Again(h, pick, _) if !was_accepted(&submissions, *h, *pick)) {
+                continue;
+            }
             history.step(step);
-            if let Step::Submit(submission) = step {
-                model.take(submission, &history.entries[before + 1]);
+            match step {
+                Step::Submit(submission) => {
+                    model.take(submission, &history.entries[before + 1]);
+                    submissions.push(submission.clone());
+                }
+                Step::Again(..) => model.again(&history.rows[before], &history.entries[before], &submissions),
+                _ => {}
             }
         }
         let mut views = holding(&place.path, &[]);

@@ -17,6 +17,8 @@ pub(super) enum Step {
     Submit(Submission),
     /// An event in the stream of an attempt that there is; `.1` picks which.
     Event(u8, u8, &'static str),
+    /// The same attempt is decided once more, as an approval does.
+    Again(u8, u8, &'static str),
     /// A refusal without a handoff of its own.
     Stranger(u8, Vec<&'static str>),
     PolicyLoaded,
@@ -76,6 +78,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => submission,
         4 => (0..6u8, any::<u8>(), prop::sample::select(&EVENTS[..])).prop_map(|(h, a, e)| Step::Event(h, a, e)),
+        1 => (0..6u8, any::<u8>(), 0..4usize).prop_map(|(h, a, d)| Step::Again(h, a, DECISIONS[d])),
         1 => (0..5u8, codes()).prop_map(|(correlation, codes)| Step::Stranger(correlation, codes)),
         1 => Just(Step::PolicyLoaded),
         1 => (0..3u8).prop_map(Step::Message),
@@ -95,6 +98,8 @@ pub(super) struct History {
 struct Known {
     first: u64,
     accepted: Option<usize>,
+    /// Attempts that were accepted at some time.
+    taken: Vec<usize>,
     attempts: Attempts,
 }
 
@@ -112,7 +117,16 @@ impl History {
         let gateway = format!("project:{TOPIC}");
         match step {
             Step::Submit(submission) => self.submit(submission),
-            Step::Event(handoff, pick, kind) => self.later(&handoff_id(*handoff), *pick, kind),
+            Step::Event(handoff, pick, kind) => {
+                let failed = *kind == "task.failed";
+                let payload = if failed { json!({"code": CODES[2], "message": "no"}) } else { json!({}) };
+                self.later(&handoff_id(*handoff), *pick, kind, payload);
+            }
+            Step::Again(handoff, pick, decision) => {
+                let payload =
+                    json!({"codes": [], "decision": decision, "gates": [], "policyDigest": "sha256:3"});
+                self.later(&handoff_id(*handoff), *pick, "gate.decided", payload);
+            }
             Step::Stranger(correlation, codes) => {
                 let payload = json!({"codes": codes, "decision": "denied", "gates": ["G0:fail"]});
                 self.write("gate.decided", &gateway, &correlation_id(*correlation), payload);
@@ -174,12 +188,10 @@ impl History {
         self.write(last, &stream, &correlation, payload);
     }
 
-    fn later(&mut self, id: &str, pick: u8, kind: &'static str) {
+    fn later(&mut self, id: &str, pick: u8, kind: &str, payload: Value) {
         let Some(known) = self.handoffs.get(id) else { return };
         let attempt = usize::from(pick) % known.attempts.len();
         let correlation = known.attempts[attempt].0.correlation_id.clone();
-        let payload =
-            if kind == "task.failed" { json!({"code": CODES[2], "message": "no"}) } else { json!({}) };
         self.write(kind, &format!("task:{id}:attempt:{}", attempt + 1), &correlation, payload);
     }
 
@@ -219,7 +231,10 @@ impl History {
             if decision.is_some() || !codes.is_empty() {
                 row.codes.clone_from(&codes);
             }
-            if matches!(decision.as_deref(), Some("allowed" | "needs_approval")) {
+            if matches!(decision.as_deref(), Some("allowed" | "needs_approval"))
+                && !known.taken.contains(&index)
+            {
+                known.taken.push(index);
                 known.accepted = Some(index);
             }
         }
