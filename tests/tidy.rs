@@ -100,6 +100,22 @@ fn is_hand(name: &str) -> bool {
         || name == "main.rs"
 }
 
+/// What follows the ledger takes no part in deciding, and nobody else opens its file.
+#[test]
+fn the_views_know_the_ledger_and_nobody_who_decides() {
+    let known = ["views", "ledger", "wire", "limits", "timestamp", "json", "proof"];
+    for_each_source(|name, text| {
+        if name.starts_with("views/") {
+            for path in text.split("crate::").skip(1) {
+                let other = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap();
+                assert!(known.contains(&other), "{name} names {other}");
+            }
+        } else {
+            assert!(!text.contains("rusqlite"), "{name} names rusqlite");
+        }
+    });
+}
+
 /// A mistake that the ledger's writer and its verifier shared would be a mistake nobody finds.
 #[test]
 fn the_verifier_shares_nothing_with_the_writer() {
