@@ -50,6 +50,12 @@ impl Candidate {
         Some(Self { body, ruling, sealed, facts, correlation_id, verdict, claims })
     }
 
+    /// The cycle it belongs to: its correlationId, or the gateway's own where none could be read. The ledger has
+    /// no other word for it, so a restart must come to the same one.
+    pub(super) fn cycle<'c>(&'c self, topic_id: &'c str) -> &'c str {
+        self.correlation_id.as_deref().unwrap_or(topic_id)
+    }
+
     /// Does the verdict still hold, under what is in force and at this time?
     ///
     /// Keys are compared as the very same ring: one that was revoked leaves the policy set's digest as it was.

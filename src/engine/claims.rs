@@ -26,7 +26,7 @@ pub(super) struct ClaimIndex {
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) source_agent: Option<String>,
-    pub(super) correlation_id: Option<String>,
+    pub(super) correlation_id: String,
     pub(super) target_agent: Option<String>,
     pub(super) parent_handoff_id: Option<String>,
     pub(super) attempts: u32,
@@ -76,12 +76,7 @@ impl ClaimIndex {
     }
 
     /// Takes what a decision claims. A refused handoff only uses up an attempt.
-    pub(super) fn take(
-        &mut self,
-        facts: &Facts,
-        correlation_id: Option<&str>,
-        accepted: Option<Arc<Decided>>,
-    ) {
+    pub(super) fn take(&mut self, facts: &Facts, correlation_id: &str, accepted: Option<Arc<Decided>>) {
         let before = self.handoffs.get(&facts.handoff_id).cloned();
         self.building.push(Undo::Handoff(facts.handoff_id.clone(), before.clone()));
         let known = match (before, &accepted) {
@@ -89,7 +84,7 @@ impl ClaimIndex {
             (Some(known), None) => Known { attempts: facts.attempt, ..known },
             _ => Known {
                 source_agent: facts.source_agent.clone(),
-                correlation_id: correlation_id.map(str::to_owned),
+                correlation_id: correlation_id.to_owned(),
                 target_agent: facts.target_agent.clone(),
                 parent_handoff_id: facts.parent_handoff_id.clone(),
                 attempts: facts.attempt,
@@ -109,10 +104,8 @@ impl ClaimIndex {
         if let Some(message_id) = &facts.message_id {
             self.building.push(Undo::Message(message_id.clone()));
             self.messages.insert(message_id.clone(), facts.handoff_id.clone());
-            if let Some(correlation_id) = correlation_id {
-                self.building.push(Undo::Mention(correlation_id.to_owned()));
-                *self.mentions.entry(correlation_id.to_owned()).or_default() += 1;
-            }
+            self.building.push(Undo::Mention(correlation_id.to_owned()));
+            *self.mentions.entry(correlation_id.to_owned()).or_default() += 1;
         }
     }
 

@@ -21,7 +21,8 @@ pub(super) enum Step {
     Decide(Vec<Reason>),
 }
 
-pub(super) fn step(candidate: &Candidate, index: &ClaimIndex) -> Step {
+pub(super) fn step(candidate: &Candidate, index: &ClaimIndex, topic_id: &str) -> Step {
+    let cycle = candidate.cycle(topic_id);
     let mut reasons = Reasons::default();
     let Some(facts) = own_facts(candidate) else { return Step::Decide(Vec::new()) };
     if let (Some(source), Some(key)) = (&facts.source_agent, &facts.idempotency_key)
@@ -40,11 +41,11 @@ pub(super) fn step(candidate: &Candidate, index: &ClaimIndex) -> Step {
             ),
         }
     }
-    handoff_id(facts, candidate, index, &mut reasons);
+    handoff_id(facts, cycle, index, &mut reasons);
     stage(facts, candidate, &mut reasons);
     mention(facts, index, &mut reasons);
     grant(candidate, &mut reasons);
-    lineage(facts, candidate, index, &mut reasons);
+    lineage(facts, cycle, index, &mut reasons);
     Step::Decide(reasons.0)
 }
 
@@ -66,9 +67,9 @@ impl Reasons {
 }
 
 /// An id belongs to the handoff that was accepted under it, or to whoever was refused under it first.
-fn handoff_id(facts: &Facts, candidate: &Candidate, index: &ClaimIndex, reasons: &mut Reasons) {
+fn handoff_id(facts: &Facts, cycle: &str, index: &ClaimIndex, reasons: &mut Reasons) {
     let Some(known) = index.handoff(&facts.handoff_id) else { return };
-    let same = known.source_agent == facts.source_agent && known.correlation_id == candidate.correlation_id;
+    let same = known.source_agent == facts.source_agent && known.correlation_id == cycle;
     if known.accepted.is_some() || !same {
         reasons.against(
             Code::HandoffReused,
@@ -133,17 +134,16 @@ fn grant(candidate: &Candidate, reasons: &mut Reasons) {
     }
 }
 
-fn lineage(facts: &Facts, candidate: &Candidate, index: &ClaimIndex, reasons: &mut Reasons) {
+fn lineage(facts: &Facts, cycle: &str, index: &ClaimIndex, reasons: &mut Reasons) {
     const PATH: &str = "/parentHandoffId";
-    let correlation_id = candidate.correlation_id.as_deref().unwrap_or_default();
-    if facts.message_id.is_some() && index.mentions(correlation_id) >= limits::LINEAGE_MENTIONS_MAX {
+    if facts.message_id.is_some() && index.mentions(cycle) >= limits::LINEAGE_MENTIONS_MAX {
         let message = format!("this cycle has had {} mentions already", limits::LINEAGE_MENTIONS_MAX);
         reasons.against(Code::LoopDetected, "/correlationId", message, "let a person start a new cycle");
     }
     let Some(parent_id) = &facts.parent_handoff_id else { return };
     let sound = |parent: &Known| {
         parent.accepted.is_some()
-            && parent.correlation_id.as_deref() == Some(correlation_id)
+            && parent.correlation_id == cycle
             && parent.target_agent == facts.source_agent
     };
     if !index.handoff(parent_id).is_some_and(sound) {

@@ -101,7 +101,7 @@ impl Replay {
                         ledger: LedgerPlace { sequence: entry.sequence, running_hash: entry.running_hash },
                     })
                 });
-                index.take(&facts, Some(&correlation_id), decided);
+                index.take(&facts, &correlation_id, decided);
             }
             _ => {}
         }

@@ -148,7 +148,7 @@ impl Sequencer {
         self.record_standing(batch);
         let now = batch.time(self.world.now());
         let candidate = self.as_of(now, candidate)?;
-        let claims_say = match step(&candidate, &self.index) {
+        let claims_say = match step(&candidate, &self.index, &self.topic_id) {
             Step::Replay(decided) => return Ok(Arc::new(Decided { replayed: true, ..(*decided).clone() })),
             Step::Decide(reasons) => reasons,
         };
@@ -163,7 +163,7 @@ impl Sequencer {
         if let Some(facts) = &facts {
             let accepted =
                 matches!(decision, Decision::Allowed | Decision::NeedsApproval).then(|| decided.clone());
-            self.index.take(facts, candidate.correlation_id.as_deref(), accepted);
+            self.index.take(facts, candidate.cycle(&self.topic_id), accepted);
         }
         Ok(decided)
     }
@@ -192,7 +192,7 @@ impl Sequencer {
         let ids = [(); 3].map(|()| WireId::new(now.unix_milliseconds(), self.world.random()));
         let [created_id, decided_id, last_id] = ids;
         let topic_id = self.topic_id.clone();
-        let correlation_id = candidate.correlation_id.as_deref().unwrap_or(&topic_id);
+        let correlation_id = candidate.cycle(&topic_id);
         let gates: Vec<(Gate, Outcome)> = candidate.verdict.gates().collect();
 
         let stream = match facts {

@@ -182,6 +182,14 @@ fn ids_and_keys_stand_for_one_handoff() {
         spec["safety"]["e2eActor"] = json!("human");
     };
     check(&corrected, agent, &[], 4);
+    // One whose cycle could not be read is the same one after a restart.
+    let unread = |spec: &mut Json| {
+        spec["handoffId"] = json!("hs_00000006");
+        spec["correlationId"] = json!(5);
+    };
+    for attempt in 1..=3 {
+        check(&unread, agent, &[Code::TaskspecInvalid, Code::IdempotencyConflict], attempt);
+    }
     // A stranger cannot use up somebody's id, whatever it says.
     let squat = |spec: &mut Json| spec["handoffId"] = json!("hs_00000005");
     check(&squat, "stranger", &[Code::SourceMismatch], 1);
