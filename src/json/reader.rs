@@ -12,6 +12,16 @@ pub struct Bounds {
 }
 
 /// Reads one JSON document, strictly.
+///
+/// ```
+/// use handoffd::{json, limits};
+///
+/// let document = json::read(br#"{"amount": 100.0, "to": "rita"}"#, limits::TASK_SPEC).unwrap();
+/// assert_eq!(document.root().get("amount").and_then(|amount| amount.as_integer()), Some(100));
+///
+/// let twice = json::read(br#"{"to": "rita", "\u0074o": "omar"}"#, limits::TASK_SPEC).unwrap_err();
+/// assert_eq!(twice.pointer, "/to");
+/// ```
 pub fn read(bytes: &[u8], bounds: Bounds) -> Result<Document<'_>, BodyFault> {
     let whole = |kind| BodyFault { kind, pointer: String::new(), position: None };
     // Node offsets are 32 bits wide, whatever the caller's bound says.
