@@ -484,8 +484,6 @@ FAIL  an agent may vouch
 fn every_refused_example_is_refused_with_its_code() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let workspace = Workspace(tempfile::tempdir().unwrap());
-    let keys = workspace.path().join("keys");
-    fs::create_dir(&keys).unwrap();
     // The checkout as it is, but for its keys: those are nobody's business.
     let mirror = workspace.path().join("mirror");
     let copied = Command::new("cp")

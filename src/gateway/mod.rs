@@ -18,7 +18,7 @@ pub use lock::{LockFault, WorkspaceLock};
 pub use views::ViewsProgress;
 
 use crate::engine::{EngineFault, EngineHandle, Setup};
-use crate::ledger::{Checkpoint, Entries, Head, Log as _, OpenFault, RealDisk, SegmentLog, Torn};
+use crate::ledger::{Checkpoint, Entries, Head, Log as _, OpenFault, RealDisk, SegmentLog, Torn, inspect};
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
@@ -187,12 +187,9 @@ impl Gateway {
     /// Decides what is in line, and leaves a checkpoint of the very end.
     pub fn close(mut self) -> Result<Option<Checkpoint>, GatewayFault> {
         self.stop();
-        let (log, _) = SegmentLog::open(Arc::new(RealDisk), &self.files.ledger(), &self.topic_id, &[])
-            .map_err(GatewayFault::Ledger)?;
-        let head = log.head();
-        if head.sequence == 0 {
+        let Some((_, head)) = inspect(&self.files.ledger()).map_err(GatewayFault::Ledger)? else {
             return Ok(None);
-        }
+        };
         let checkpoint = Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed);
         checkpoints::write(&self.files.checkpoint(), &checkpoint)
             .map_err(|error| GatewayFault::Io { path: self.files.checkpoint(), why: error.to_string() })?;

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::digest::to_hex;
 use super::key::{Algorithm, Key, Purpose};
 use super::secret::Secret;
 use crate::limits;
@@ -199,11 +198,9 @@ impl StoredKey {
 }
 
 fn from_hex_of_any_length(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 2);
-    for pair in text.as_bytes().chunks(2) {
-        let pair = std::str::from_utf8(pair).ok()?;
-        let [byte] = super::digest::from_hex(pair)?;
-        out.push(byte);
-    }
-    (to_hex(&out).len() == text.len()).then_some(out)
+    let byte = |pair: &[u8]| {
+        let [byte] = super::digest::from_hex(std::str::from_utf8(pair).ok()?)?;
+        Some(byte)
+    };
+    text.as_bytes().chunks(2).map(byte).collect()
 }
