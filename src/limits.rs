@@ -39,6 +39,9 @@ pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Decisions that may wait to be sequenced and made durable.
 pub const WAITING_DECISIONS_MAX: usize = 10_000;
 
+/// How often the writer looks whether the ledger could be written, while it has nothing to write.
+pub const IDLE_CHECK_MS: u64 = 500;
+
 /// What one batch may hold before it goes out, even if more is waiting.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 

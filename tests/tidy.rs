@@ -93,7 +93,7 @@ fn is_hand(name: &str) -> bool {
         "state/publish.rs",
         "state/follow.rs",
         "engine/mod.rs",
-        "engine/sequencer.rs",
+        "engine/threads.rs",
     ];
     HANDS.contains(&name)
         || ["os/", "cli/", "gateway/", "views/"].iter().any(|room| name.starts_with(room))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::facts::Facts;
+use super::standing::InForce;
 use crate::contract::Sealed;
 use crate::gates::{Caller, Claims, Ground, Judgement, Verdict, judge};
 use crate::json::read;
@@ -22,6 +23,7 @@ pub struct Candidate {
     pub(super) correlation_id: Option<String>,
     pub(super) verdict: Verdict,
     pub(super) claims: Option<Claims>,
+    pub(super) traceparent: Option<Box<str>>,
 }
 
 /// What is in force: the policy set, the keys, and who asks.
@@ -47,7 +49,18 @@ impl Candidate {
             let facts = Facts::of(&sealed, &spec);
             (sealed, claims, facts, spec.correlation_id.get().map(|id| id.to_string()), verdict)
         };
-        Some(Self { body, ruling, sealed, facts, correlation_id, verdict, claims })
+        Some(Self { body, ruling, sealed, facts, correlation_id, verdict, claims, traceparent: None })
+    }
+
+    /// Remembers the W3C trace context that it came with.
+    #[must_use]
+    pub fn traced(self, traceparent: Option<&str>) -> Self {
+        Self { traceparent: traceparent.map(Box::from), ..self }
+    }
+
+    /// What the pure gates say.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
     }
 
     /// The cycle it belongs to: its correlationId, or the gateway's own where none could be read. The ledger has
@@ -59,20 +72,25 @@ impl Candidate {
     /// Does the verdict still hold, under what is in force and at this time?
     ///
     /// Keys are compared as the very same ring: one that was revoked leaves the policy set's digest as it was.
-    pub(super) fn still_holds(&self, in_force: Option<&Ruling>, now: Timestamp) -> bool {
-        let same = in_force.is_none_or(|ruling| {
-            ruling.policies.digest() == self.verdict.policy_digest()
-                && Arc::ptr_eq(&ruling.keyring, &self.ruling.keyring)
+    pub(super) fn still_holds(&self, in_force: Option<&InForce>, now: Timestamp) -> bool {
+        let same = in_force.is_none_or(|in_force| {
+            in_force.policies.digest() == self.verdict.policy_digest()
+                && Arc::ptr_eq(&in_force.keyring, &self.ruling.keyring)
         });
         same && self.verdict.holds_until().is_none_or(|until| now < until)
     }
 
     /// The same TaskSpec, judged with what is in force now.
-    pub(super) fn judged_again(self, ruling: Option<Ruling>, now: Timestamp) -> Option<Self> {
-        let ruling = match ruling {
-            Some(ruling) => Ruling { caller: self.ruling.caller, ..ruling },
+    pub(super) fn judged_again(self, in_force: Option<&InForce>, now: Timestamp) -> Option<Self> {
+        let ruling = match in_force {
+            Some(in_force) => Ruling {
+                policies: in_force.policies.clone(),
+                keyring: in_force.keyring.clone(),
+                caller: self.ruling.caller,
+            },
             None => self.ruling,
         };
-        Self::judge(self.body, ruling, now)
+        let traceparent = self.traceparent;
+        Self::judge(self.body, ruling, now).map(|again| Self { traceparent, ..again })
     }
 }

@@ -10,12 +10,15 @@
 
 mod candidate;
 mod claims;
+mod credentials;
 mod decide;
 mod facts;
+mod health;
 mod record;
 mod replay;
 mod sequencer;
 mod standing;
+mod threads;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -23,14 +26,16 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 pub use candidate::{Candidate, Ruling};
-pub use record::{Decided, LedgerPlace};
+pub use credentials::TokenFacts;
+pub use record::{Decided, DryRun, LedgerPlace, Pass};
+pub use standing::InForce;
 
 use crate::ledger::{Entry, Follower, Log, Notice};
 use crate::limits;
-use crate::policy::PolicySet;
-use crate::proof::Keyring;
 use crate::timestamp::Timestamp;
-use sequencer::{Message, Sequencer};
+use health::Health;
+use sequencer::Sequencer;
+use threads::{Message, Watch};
 
 /// Why the engine cannot answer. Nothing was allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +66,26 @@ impl std::error::Error for EngineFault {}
 /// Called once with the decision, when it is durable, or with why there is none.
 pub type Reply = Box<dyn FnOnce(Result<Arc<Decided>, EngineFault>) + Send>;
 
+/// Hears what the engine does, to count it. Called on the engine's own threads: it must not wait.
+pub trait Observer: Send + Sync {
+    /// A batch of so many entries and bytes goes to the disk.
+    fn append_begins(&self, entries: usize, bytes: usize);
+
+    fn append_ended(&self, durable: bool);
+
+    /// A decision is durable, and its reply is about to leave.
+    fn decided(&self, decided: &Decided);
+}
+
+/// Nobody counts.
+struct Uncounted;
+
+impl Observer for Uncounted {
+    fn append_begins(&self, _entries: usize, _bytes: usize) {}
+    fn append_ended(&self, _durable: bool) {}
+    fn decided(&self, _decided: &Decided) {}
+}
+
 /// What the engine takes from the world: time, and randomness for event ids.
 pub trait World: Send {
     fn now(&self) -> Timestamp;
@@ -74,6 +99,7 @@ pub struct Setup {
     pub last_timestamp: Option<Timestamp>,
     pub world: Box<dyn World>,
     pub follower: Box<dyn Follower>,
+    pub observer: Arc<dyn Observer>,
     /// Decisions that may wait; [`limits::WAITING_DECISIONS_MAX`] unless a test wants less.
     pub waiting_max: usize,
 }
@@ -81,7 +107,15 @@ pub struct Setup {
 impl Setup {
     pub fn new(log: Box<dyn Log>, last_timestamp: Option<Timestamp>, world: Box<dyn World>) -> Self {
         let waiting_max = limits::WAITING_DECISIONS_MAX;
-        Self { log, last_timestamp, world, follower: Box::new(Nobody), waiting_max }
+        let (follower, observer) = (Box::new(Nobody), Arc::new(Uncounted));
+        Self { log, last_timestamp, world, follower, observer, waiting_max }
+    }
+
+    /// Has somebody count what happens.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// Has somebody follow the log.
@@ -118,6 +152,7 @@ struct Shared {
     inbox: Sender<Message>,
     waiting: Arc<AtomicUsize>,
     waiting_max: usize,
+    health: Arc<Health>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -127,30 +162,89 @@ impl EngineHandle {
         setup: Setup,
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
     ) -> Result<Self, EngineFault> {
-        let Setup { log, last_timestamp, world, follower, waiting_max } = setup;
+        let Setup { log, last_timestamp, world, follower, observer, waiting_max } = setup;
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let sequencer = Sequencer::rebuild(log.topic_id(), log.head(), last_timestamp, history, world)?;
-        let threads = sequencer::spawn(sequencer, log, follower, inbox.clone(), messages);
+        let health = Arc::new(Health::at(log.head().sequence));
+        let watch = Watch { health: health.clone(), observer };
+        let threads = threads::spawn(sequencer, log, follower, watch, inbox.clone(), messages);
         let threads = Mutex::new(threads.map_err(|error| EngineFault::NotDurable(error.to_string()))?);
-        let shared = Shared { inbox, waiting, waiting_max, threads };
+        let shared = Shared { inbox, waiting, waiting_max, health, threads };
         Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Puts a candidate in line. Fails at once when the line is too long, so that memory stays bounded.
     pub fn submit(&self, candidate: Candidate, reply: Reply) -> Result<(), EngineFault> {
-        let shared = &self.shared;
-        if shared.waiting.fetch_add(1, Ordering::AcqRel) >= shared.waiting_max {
-            shared.waiting.fetch_sub(1, Ordering::AcqRel);
-            return Err(EngineFault::Busy);
-        }
-        let waiting = shared.waiting.clone();
-        let reply: Reply = Box::new(move |result| {
+        self.take_places(1)?;
+        let message = Message::Candidate(Box::new(candidate), self.counted(reply));
+        self.send(message)
+    }
+
+    /// Puts several in line, to be decided in this order and made durable together: all of them or none.
+    pub fn submit_together(&self, candidates: Vec<(Candidate, Reply)>) -> Result<(), EngineFault> {
+        self.take_places(candidates.len())?;
+        let counted =
+            candidates.into_iter().map(|(candidate, reply)| (candidate, self.counted(reply))).collect();
+        self.send(Message::Together(counted))
+    }
+
+    /// Asks what would be decided now. Nothing is claimed or written.
+    pub fn dry_run(
+        &self,
+        candidate: Candidate,
+        reply: impl FnOnce(Result<DryRun, EngineFault>) + Send + 'static,
+    ) -> Result<(), EngineFault> {
+        self.take_places(1)?;
+        let waiting = self.shared.waiting.clone();
+        let reply = Box::new(move |result| {
             waiting.fetch_sub(1, Ordering::AcqRel);
             reply(result);
         });
-        let message = Message::Candidate(Box::new(candidate), reply);
-        shared.inbox.send(message).map_err(|_| EngineFault::Stopped)
+        self.send(Message::DryRun(Box::new(candidate), reply))
+    }
+
+    /// Places in line, or a fault at once.
+    fn take_places(&self, places: usize) -> Result<(), EngineFault> {
+        let shared = &self.shared;
+        if shared.waiting.fetch_add(places, Ordering::AcqRel) + places > shared.waiting_max {
+            shared.waiting.fetch_sub(places, Ordering::AcqRel);
+            return Err(EngineFault::Busy);
+        }
+        Ok(())
+    }
+
+    /// A reply that gives its place in line back.
+    fn counted(&self, reply: Reply) -> Reply {
+        let waiting = self.shared.waiting.clone();
+        Box::new(move |result| {
+            waiting.fetch_sub(1, Ordering::AcqRel);
+            reply(result);
+        })
+    }
+
+    fn send(&self, message: Message) -> Result<(), EngineFault> {
+        self.shared.inbox.send(message).map_err(|_| EngineFault::Stopped)
+    }
+
+    /// How many decisions wait to be made durable.
+    pub fn waiting(&self) -> usize {
+        self.shared.waiting.load(Ordering::Acquire)
+    }
+
+    /// How many may.
+    pub fn waiting_max(&self) -> usize {
+        self.shared.waiting_max
+    }
+
+    /// The last entry that is durable.
+    pub fn head(&self) -> u64 {
+        self.shared.health.head()
+    }
+
+    /// Why the ledger does not take what is written to it, if it does not.
+    pub fn fault(&self) -> Option<String> {
+        self.shared.health.fault()
     }
 
     /// Puts a candidate in line and waits for its decision.
@@ -161,11 +255,21 @@ impl EngineHandle {
         receiver.recv().unwrap_or(Err(EngineFault::Stopped))
     }
 
-    /// Puts a policy set and keys in force: every candidate sequenced after this is judged by them. Recorded in
-    /// the ledger.
-    pub fn put_in_force(&self, policies: Arc<PolicySet>, keyring: Arc<Keyring>) -> Result<(), EngineFault> {
-        let ruling = Ruling { policies, keyring, caller: None };
-        self.shared.inbox.send(Message::InForce(ruling)).map_err(|_| EngineFault::Stopped)
+    /// Puts policies, keys and tokens in force: every candidate sequenced after this is judged by them. What
+    /// changed is recorded in the ledger; `done` hears when that is durable.
+    pub fn put_in_force(
+        &self,
+        in_force: Arc<InForce>,
+        done: impl FnOnce(Result<(), EngineFault>) + Send + 'static,
+    ) -> Result<(), EngineFault> {
+        self.send(Message::InForce(in_force, Box::new(done)))
+    }
+
+    /// The same, and waits.
+    pub fn put_in_force_and_wait(&self, in_force: Arc<InForce>) -> Result<(), EngineFault> {
+        let (sender, receiver) = channel();
+        self.put_in_force(in_force, move |result| drop(sender.send(result)))?;
+        receiver.recv().unwrap_or(Err(EngineFault::Stopped))
     }
 
     /// Decides what is in line, makes it durable, and stops.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::EngineFault;
 use super::claims::ClaimIndex;
 use super::facts::Facts;
-use super::record::{Decided, LedgerPlace};
+use super::record::{Decided, LedgerPlace, Pass};
 use super::standing::Standing;
 use crate::gates::{Decision, Gate, Outcome};
 use crate::ledger::Entry;
@@ -75,6 +75,11 @@ impl Replay {
                 };
                 standing.take(key, facts, wire.stream.stream_seq);
             }
+            "token.created" | "token.revoked" | "key.added" | "key.removed" => {
+                if !Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload) {
+                    return Err(bad("its token or key is not ours"));
+                }
+            }
             // A refusal without a handoffId claims nothing.
             "gate.decided" if wire.stream.stream_id.starts_with("project:") => {}
             "gate.decided" => {
@@ -98,7 +103,10 @@ impl Replay {
                         gates: payload.gates.iter().filter_map(|text| read_outcome(text)).collect(),
                         reasons: Vec::new(),
                         policy_digest: payload.policy_digest,
+                        task_spec_digest: facts.task_spec_digest.clone(),
                         ledger: LedgerPlace { sequence: entry.sequence, running_hash: entry.running_hash },
+                        // Said anew with every answer that is given again.
+                        pass: Pass::Withheld,
                     })
                 });
                 index.take(&facts, &correlation_id, decided);
@@ -111,7 +119,7 @@ impl Replay {
 
 fn read_outcome(text: &str) -> Option<(Gate, Outcome)> {
     let (gate, outcome) = text.split_once(':')?;
-    let gate = Gate::PURE.into_iter().find(|other| other.id() == gate)?;
+    let gate = Gate::ALL.into_iter().find(|other| other.id() == gate)?;
     let outcomes = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
     Some((gate, outcomes.into_iter().find(|other| other.as_str() == outcome)?))
 }

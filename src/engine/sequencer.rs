@@ -1,41 +1,21 @@
-//! One thread decides, one thread writes.
-//!
-//! The sequencer takes messages one by one, decides each, and adds it to the batch it is building; whenever the
-//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced.
+//! What decides: claims in ledger order, and the events that a decision is.
 
-use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
-use super::candidate::{Candidate, Ruling};
+use super::candidate::Candidate;
 use super::claims::ClaimIndex;
 use super::decide::{Step, own_facts, step};
 use super::facts::Facts;
-use super::record::{Decided, LedgerPlace};
+use super::record::{Decided, DryRun, LedgerPlace, Pass};
 use super::replay::Replay;
-use super::standing::{RouteChange, Standing};
-use super::{EngineFault, Reply, World};
+use super::standing::{Changes, InForce, RouteChange, Standing};
+use super::{EngineFault, World};
 use crate::gates::{Decision, Gate, Outcome, Reason, decision_of};
-use crate::ledger::{Batch, BatchBuilder, Entry, Follower, Head, Log, Notice};
-use crate::limits;
+use crate::ledger::{BatchBuilder, Entry, Head, Notice};
 use crate::timestamp::Timestamp;
 use crate::wire::{Event, EventTooLarge, Kind, Lineage, Sender as WireSender, StreamId, WireId};
 
-pub(super) enum Message {
-    Candidate(Box<Candidate>, Reply),
-    /// From now on candidates are judged by this.
-    InForce(Ruling),
-    /// A follower noticed something.
-    Notice(Notice),
-    /// The writer is done with a batch.
-    Written(Result<(), String>),
-    Stop,
-}
-
-/// Replies that leave when the batch they wait for is durable.
-type Replies = Vec<(Reply, Arc<Decided>)>;
-
+/// Takes candidates one by one, in the order of the ledger.
 pub(super) struct Sequencer {
     topic_id: String,
     index: ClaimIndex,
@@ -46,8 +26,8 @@ pub(super) struct Sequencer {
     /// What is in force by the ledger: durable, with what is being written, and with what is being built.
     standing: [Standing; 3],
     world: Box<dyn World>,
-    /// What is in force; candidates judged under another set are judged again.
-    ruling: Option<Ruling>,
+    /// What is in force; candidates judged under anything else are judged again.
+    in_force: Option<Arc<InForce>>,
 }
 
 impl Sequencer {
@@ -70,29 +50,29 @@ impl Sequencer {
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
         let standing = [standing.clone(), standing.clone(), standing];
-        Ok(Self { topic_id, index, durable: at, shipped: at, standing, world, ruling: None })
+        Ok(Self { topic_id, index, durable: at, shipped: at, standing, world, in_force: None })
+    }
+
+    /// From now on candidates are judged by this.
+    pub(super) fn put_in_force(&mut self, in_force: Arc<InForce>, batch: &mut BatchBuilder<'_>) {
+        self.in_force = Some(in_force);
+        self.record_standing(batch);
     }
 
     /// Records what is in force, if the ledger says otherwise: after a change, at the first start, and again when
     /// the batch that said so failed.
     fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) {
-        let Some(ruling) = &self.ruling else { return };
-        let policies = ruling.policies.clone();
-        let digest = policies.digest().to_string();
+        let Some(in_force) = &self.in_force else { return };
         let [.., building] = &mut self.standing;
-        let before = building.policy_digest.clone();
-        if before.as_ref() == Some(&digest) {
-            return;
+        let Some(Changes { policies, routes, credentials }) = building.adopt(in_force) else { return };
+        if let Some(before) = policies {
+            let digest = in_force.policies.digest().to_string();
+            self.note_own(Kind::PolicyLoaded, batch, |payload| {
+                payload.text("digest", &digest);
+                payload.text_or_null("previous_digest", before.as_deref());
+            });
         }
-        let changes = building.adopt(&policies);
-        let gateway_seq = building.next_gateway_seq();
-        let topic_id = self.topic_id.clone();
-        let stream = StreamId::Gateway { topic_id: &topic_id };
-        self.note(Kind::PolicyLoaded, stream, gateway_seq, batch, |payload| {
-            payload.text("digest", &digest);
-            payload.text_or_null("previous_digest", before.as_deref());
-        });
-        for RouteChange { route_key, stream_seq, facts } in changes {
+        for RouteChange { route_key, stream_seq, facts } in routes {
             let kind = if facts.is_some() { Kind::RouteDeclared } else { Kind::RouteRemoved };
             self.note(kind, StreamId::Route { route_key: &route_key }, stream_seq, batch, |payload| {
                 if let Some(facts) = &facts {
@@ -100,17 +80,30 @@ impl Sequencer {
                 }
             });
         }
+        for change in credentials {
+            self.note_own(change.kind(), batch, |payload| change.write(payload));
+        }
     }
 
     /// Records something that a follower noticed.
-    fn record_notice(&mut self, notice: Notice, batch: &mut BatchBuilder<'_>) {
-        let [.., building] = &mut self.standing;
-        let gateway_seq = building.next_gateway_seq();
-        let topic_id = self.topic_id.clone();
+    pub(super) fn record_notice(&mut self, notice: Notice, batch: &mut BatchBuilder<'_>) {
         let kind = match notice {
             Notice::StateReplaced => Kind::StateReplaced,
         };
-        self.note(kind, StreamId::Gateway { topic_id: &topic_id }, gateway_seq, batch, |_| {});
+        self.note_own(kind, batch, |_| {});
+    }
+
+    /// An event in the gateway's own stream.
+    fn note_own(
+        &mut self,
+        kind: Kind,
+        batch: &mut BatchBuilder<'_>,
+        payload: impl FnOnce(&mut crate::wire::Payload<'_, '_>),
+    ) {
+        let [.., building] = &mut self.standing;
+        let stream_seq = building.next_gateway_seq();
+        let topic_id = self.topic_id.clone();
+        self.note(kind, StreamId::Gateway { topic_id: &topic_id }, stream_seq, batch, payload);
     }
 
     /// An event of the gateway's own.
@@ -132,6 +125,7 @@ impl Sequencer {
             stream_seq,
             correlation_id: &self.topic_id,
             lineage: Lineage::default(),
+            traceparent: None,
         };
         // The names of a route and its agents are bounded by their schema, far below what an event may hold.
         if let Ok(text) = event.to_text(payload) {
@@ -140,7 +134,7 @@ impl Sequencer {
     }
 
     /// Decides a candidate and adds what it gives to the batch; a replay adds nothing.
-    fn decide(
+    pub(super) fn decide(
         &mut self,
         candidate: Candidate,
         batch: &mut BatchBuilder<'_>,
@@ -149,17 +143,17 @@ impl Sequencer {
         let now = batch.time(self.world.now());
         let candidate = self.as_of(now, candidate)?;
         let claims_say = match step(&candidate, &self.index, &self.topic_id) {
-            Step::Replay(decided) => return Ok(Arc::new(Decided { replayed: true, ..(*decided).clone() })),
+            Step::Replay(decided) => return Ok(Arc::new(given_again(&decided, &candidate))),
             Step::Decide(reasons) => reasons,
         };
+        let facts =
+            own_facts(&candidate).map(|facts| Facts { attempt: self.next_attempt(facts), ..facts.clone() });
+        let gates = outcomes(&candidate, &claims_say);
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
         let decision = decision_of(&reasons, candidate.verdict.human());
-        let facts = own_facts(&candidate).map(|facts| {
-            let attempts = self.index.handoff(&facts.handoff_id).map_or(0, |known| known.attempts);
-            Facts { attempt: attempts + 1, ..facts.clone() }
-        });
-        let decided = Arc::new(self.record(&candidate, facts.as_ref(), decision, reasons, batch)?);
+        let ruled = Ruled { decision, gates, reasons };
+        let decided = Arc::new(self.record(&candidate, facts.as_ref(), ruled, batch)?);
         if let Some(facts) = &facts {
             let accepted =
                 matches!(decision, Decision::Allowed | Decision::NeedsApproval).then(|| decided.clone());
@@ -168,12 +162,47 @@ impl Sequencer {
         Ok(decided)
     }
 
+    /// What would be decided now; claims nothing and writes nothing.
+    pub(super) fn dry_run(
+        &mut self,
+        candidate: Candidate,
+        batch: &BatchBuilder<'_>,
+    ) -> Result<DryRun, EngineFault> {
+        let at = batch.time(self.world.now());
+        let candidate = self.as_of(at, candidate)?;
+        let (claims_say, replay_of) = match step(&candidate, &self.index, &self.topic_id) {
+            Step::Replay(decided) => (Vec::new(), Some(decided)),
+            Step::Decide(reasons) => (reasons, None),
+        };
+        let gates = outcomes(&candidate, &claims_say);
+        let attempt = own_facts(&candidate).map_or(1, |facts| self.next_attempt(facts));
+        let mut reasons = candidate.verdict.reasons().to_vec();
+        reasons.extend(claims_say);
+        let decision = decision_of(&reasons, candidate.verdict.human());
+        Ok(DryRun {
+            decision,
+            handoff_id: candidate.facts.as_ref().map(|facts| facts.handoff_id.clone()),
+            correlation_id: candidate.correlation_id.clone(),
+            attempt,
+            at,
+            gates,
+            reasons,
+            policy_digest: candidate.verdict.policy_digest().to_string(),
+            waits_until: (decision == Decision::NeedsApproval).then(|| candidate.verdict.approval_until(at)),
+            replay_of: replay_of.map(|decided| Arc::new(given_again(&decided, &candidate))),
+        })
+    }
+
+    fn next_attempt(&self, facts: &Facts) -> u32 {
+        self.index.handoff(&facts.handoff_id).map_or(0, |known| known.attempts) + 1
+    }
+
     /// The sequencer has the last word: a verdict that no longer holds, by the ledger's own time, is given again.
     fn as_of(&self, now: Timestamp, candidate: Candidate) -> Result<Candidate, EngineFault> {
-        if candidate.still_holds(self.ruling.as_ref(), now) {
+        if candidate.still_holds(self.in_force.as_deref(), now) {
             return Ok(candidate);
         }
-        let again = candidate.judged_again(self.ruling.clone(), now);
+        let again = candidate.judged_again(self.in_force.as_deref(), now);
         again.ok_or_else(|| EngineFault::NotDurable("the TaskSpec could not be read again".to_owned()))
     }
 
@@ -182,8 +211,7 @@ impl Sequencer {
         &mut self,
         candidate: &Candidate,
         facts: Option<&Facts>,
-        decision: Decision,
-        reasons: Vec<Reason>,
+        Ruled { decision, gates, reasons }: Ruled,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Decided, EngineFault> {
         let now = batch.time(self.world.now());
@@ -193,7 +221,6 @@ impl Sequencer {
         let [created_id, decided_id, last_id] = ids;
         let topic_id = self.topic_id.clone();
         let correlation_id = candidate.cycle(&topic_id);
-        let gates: Vec<(Gate, Outcome)> = candidate.verdict.gates().collect();
 
         let stream = match facts {
             Some(facts) => StreamId::Handoff { handoff_id: &facts.handoff_id, attempt: facts.attempt },
@@ -208,6 +235,8 @@ impl Sequencer {
             stream_seq,
             correlation_id,
             lineage: Lineage { causation_id, ..Lineage::default() },
+            // The whole group shares it; the first event of a stream is where a reader looks.
+            traceparent: candidate.traceparent.as_deref().filter(|_| causation_id.is_none()),
         };
         // All texts first: a group is written whole or not at all.
         let created = match facts {
@@ -265,31 +294,87 @@ impl Sequencer {
             gates,
             reasons,
             policy_digest: candidate.verdict.policy_digest().to_string(),
+            task_spec_digest: candidate.sealed.task_spec_digest.to_string(),
             ledger: LedgerPlace { sequence: meta.sequence, running_hash: meta.running_hash },
+            pass: match decision {
+                Decision::Allowed => Pass::Dispatch { until: candidate.verdict.holds_until() },
+                Decision::NeedsApproval => Pass::Waits { until: candidate.verdict.approval_until(now) },
+                Decision::Denied | Decision::Expired => Pass::None,
+            },
         })
     }
 
-    fn ship(&mut self, head: Head, time: Timestamp) {
+    /// Starts the batch that goes out next.
+    pub(super) fn new_batch<'t>(&self, topic_id: &'t str) -> BatchBuilder<'t> {
+        let (head, time) = self.shipped;
+        BatchBuilder::new(topic_id, head, time)
+    }
+
+    pub(super) fn topic_id(&self) -> &str {
+        &self.topic_id
+    }
+
+    pub(super) fn ship(&mut self, head: Head, time: Timestamp) {
         self.index.ship();
         self.shipped = (head, Some(time));
         let [_, shipped, building] = &mut self.standing;
         *shipped = building.clone();
     }
 
-    fn keep(&mut self) {
+    pub(super) fn keep(&mut self) {
         self.index.keep();
         self.durable = self.shipped;
         let [durable, shipped, _] = &mut self.standing;
         *durable = shipped.clone();
     }
 
-    fn give_back(&mut self) {
+    pub(super) fn give_back(&mut self) {
         self.index.give_back();
         self.shipped = self.durable;
         let [durable, shipped, building] = &mut self.standing;
         shipped.clone_from(durable);
         building.clone_from(durable);
     }
+}
+
+/// What follows for a candidate from the gates and the claims.
+struct Ruled {
+    decision: Decision,
+    gates: Vec<(Gate, Outcome)>,
+    reasons: Vec<Reason>,
+}
+
+/// Every gate's outcome, with what the claims say on top. Claims are only asked of a handoff that can be named.
+fn outcomes(candidate: &Candidate, claims_say: &[Reason]) -> Vec<(Gate, Outcome)> {
+    let facts = own_facts(candidate);
+    let of = |gate: Gate| {
+        if claims_say.iter().any(|reason| reason.gate == gate) {
+            return Outcome::Fail;
+        }
+        let asked = match gate {
+            Gate::Stage => facts.is_some_and(|facts| facts.route_key.is_some() && facts.mode.is_some()),
+            Gate::Lineage => {
+                facts.is_some_and(|facts| facts.parent_handoff_id.is_some() || facts.message_id.is_some())
+            }
+            Gate::Freeze | Gate::Identity => facts.is_some(),
+            _ => return candidate.verdict.outcome(gate),
+        };
+        if asked { Outcome::Pass } else { Outcome::NotApplicable }
+    };
+    Gate::ALL.into_iter().map(|gate| (gate, of(gate))).collect()
+}
+
+/// The decision as it now stands, for the same key with the same content.
+fn given_again(decided: &Decided, candidate: &Candidate) -> Decided {
+    let verdict = &candidate.verdict;
+    let pass = match decided.decision {
+        Decision::Allowed if verdict.reasons().is_empty() => Pass::Dispatch { until: verdict.holds_until() },
+        Decision::Allowed => Pass::Withheld,
+        Decision::NeedsApproval => Timestamp::parse(&decided.decided_at)
+            .map_or(Pass::Withheld, |asked| Pass::Waits { until: verdict.approval_until(asked) }),
+        Decision::Denied | Decision::Expired => Pass::None,
+    };
+    Decided { replayed: true, pass, ..decided.clone() }
 }
 
 fn codes_of(reasons: &[Reason]) -> Vec<&'static str> {
@@ -313,123 +398,4 @@ fn write_decided(
     payload.texts("gates", &outcomes);
     payload.text("policyDigest", &candidate.verdict.policy_digest().to_string());
     payload.text("taskSpecDigest", &candidate.sealed.task_spec_digest.to_string());
-}
-
-/// A batch on its way to the disk, with those who wait for it.
-struct Job {
-    batch: Batch,
-    replies: Replies,
-}
-
-/// Starts both threads.
-pub(super) fn spawn(
-    sequencer: Sequencer,
-    log: Box<dyn Log>,
-    follower: Box<dyn Follower>,
-    inbox: Sender<Message>,
-    messages: Receiver<Message>,
-) -> io::Result<Vec<JoinHandle<()>>> {
-    let (jobs, work) = channel();
-    let writer = std::thread::Builder::new()
-        .name("ledger-writer".into())
-        .spawn(move || write(log, follower, &work, &inbox))?;
-    let sequencer = std::thread::Builder::new()
-        .name("sequencer".into())
-        .spawn(move || sequence(sequencer, &messages, &jobs))?;
-    Ok(vec![sequencer, writer])
-}
-
-/// The writer: one batch after the other, and nobody is answered before it is durable.
-fn write(
-    mut log: Box<dyn Log>,
-    mut follower: Box<dyn Follower>,
-    work: &Receiver<Job>,
-    done: &Sender<Message>,
-) {
-    while let Ok(Job { batch, replies }) = work.recv() {
-        let result = log.append(batch.after(), &batch).map_err(|fault| fault.to_string());
-        // What a reply says is already where followers show it.
-        let notice = result.as_ref().ok().and_then(|()| follower.durable(batch.entries()));
-        for (reply, decided) in replies {
-            reply(match &result {
-                Ok(()) => Ok(decided),
-                Err(why) => Err(EngineFault::NotDurable(why.clone())),
-            });
-        }
-        if let Some(notice) = notice {
-            // A sequencer that has gone has nothing left to record.
-            let _ = done.send(Message::Notice(notice));
-        }
-        if done.send(Message::Written(result)).is_err() {
-            return;
-        }
-    }
-}
-
-/// The sequencer's loop.
-fn sequence(mut sequencer: Sequencer, messages: &Receiver<Message>, jobs: &Sender<Job>) {
-    let topic_id = sequencer.topic_id.clone();
-    let new_batch = |sequencer: &Sequencer| {
-        let (head, time) = sequencer.shipped;
-        BatchBuilder::new(&topic_id, head, time)
-    };
-    let mut batch = new_batch(&sequencer);
-    let mut replies: Replies = Vec::new();
-    let (mut writing, mut stopping) = (false, false);
-    loop {
-        let Ok(message) = messages.recv() else { return };
-        let mut next = Some(message);
-        while let Some(message) = next {
-            match message {
-                Message::Candidate(candidate, reply) if stopping => {
-                    drop(candidate);
-                    reply(Err(EngineFault::Stopped));
-                }
-                Message::Candidate(candidate, reply) => match sequencer.decide(*candidate, &mut batch) {
-                    Ok(decided) => replies.push((reply, decided)),
-                    Err(fault) => reply(Err(fault)),
-                },
-                Message::InForce(ruling) => {
-                    sequencer.ruling = Some(ruling);
-                    sequencer.record_standing(&mut batch);
-                }
-                Message::Notice(notice) => sequencer.record_notice(notice, &mut batch),
-                Message::Written(Ok(())) => {
-                    writing = false;
-                    sequencer.keep();
-                }
-                Message::Written(Err(why)) => {
-                    // What was built on the failed batch falls with it.
-                    writing = false;
-                    sequencer.give_back();
-                    batch = new_batch(&sequencer);
-                    for (reply, _) in replies.drain(..) {
-                        reply(Err(EngineFault::NotDurable(why.clone())));
-                    }
-                }
-                Message::Stop => stopping = true,
-            }
-            next = if batch.text_bytes() < limits::BATCH_BYTES_MAX { messages.try_recv().ok() } else { None };
-        }
-        if !writing {
-            if batch.is_empty() {
-                // Only replays are waiting, and all they refer to is durable.
-                replies.drain(..).for_each(|(reply, decided)| reply(Ok(decided)));
-                if stopping {
-                    return;
-                }
-            } else {
-                let full = std::mem::replace(&mut batch, new_batch(&sequencer));
-                if let Some(full) = full.seal() {
-                    sequencer.ship(full.head(), full.last_timestamp());
-                    batch = new_batch(&sequencer);
-                    writing = true;
-                    let job = Job { batch: full, replies: std::mem::take(&mut replies) };
-                    if jobs.send(job).is_err() {
-                        return;
-                    }
-                }
-            }
-        }
-    }
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::credentials::{CredentialChange, Credentials, TokenFacts};
 use crate::policy::{PolicySet, Route, Stage};
+use crate::proof::Keyring;
 use crate::wire::Payload;
 
 #[derive(Debug, Clone, Default)]
@@ -16,8 +18,29 @@ pub(super) struct Standing {
     /// The last number in the gateway's own stream.
     pub(super) gateway_seq: u64,
     pub(super) policy_digest: Option<String>,
+    pub(super) credentials: Arc<Credentials>,
+    /// What was last recorded; another one, or none after a batch that failed, is recorded again.
+    recorded: Option<Arc<InForce>>,
     /// Routes by their key, and the last number in each one's stream; a route that was removed keeps its number.
     routes: Arc<BTreeMap<String, (Option<RouteFacts>, u64)>>,
+}
+
+/// All that decisions rest on, as the gateway read it from the workspace.
+#[derive(Debug)]
+pub struct InForce {
+    pub policies: Arc<PolicySet>,
+    pub keyring: Arc<Keyring>,
+    /// The tokens that are not revoked.
+    pub tokens: Vec<TokenFacts>,
+}
+
+/// What the ledger does not say yet.
+#[derive(Debug)]
+pub(super) struct Changes {
+    /// The digest before, if the policy set is another one.
+    pub(super) policies: Option<Option<String>>,
+    pub(super) routes: Vec<RouteChange>,
+    pub(super) credentials: Vec<CredentialChange>,
 }
 
 /// The payload of `route.declared`.
@@ -66,8 +89,24 @@ impl Standing {
         self.gateway_seq
     }
 
-    /// What must be recorded for this set to be in force, and takes it as recorded.
-    pub(super) fn adopt(&mut self, policies: &PolicySet) -> Vec<RouteChange> {
+    /// What must be recorded for this to be in force, and takes it as recorded; nothing if it is already.
+    pub(super) fn adopt(&mut self, in_force: &Arc<InForce>) -> Option<Changes> {
+        if self.recorded.as_ref().is_some_and(|recorded| Arc::ptr_eq(recorded, in_force)) {
+            return None;
+        }
+        self.recorded = Some(in_force.clone());
+        let InForce { policies, keyring, tokens } = &**in_force;
+        let digest = policies.digest().to_string();
+        let (mut before, mut routes) = (None, Vec::new());
+        if self.policy_digest.as_ref() != Some(&digest) {
+            before = Some(self.policy_digest.replace(digest));
+            routes = self.adopt_routes(policies);
+        }
+        let credentials = Arc::make_mut(&mut self.credentials).adopt(tokens, keyring);
+        Some(Changes { policies: before, routes, credentials })
+    }
+
+    fn adopt_routes(&mut self, policies: &PolicySet) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         for (key, route) in policies.routes() {
             let facts = RouteFacts::of(route);
@@ -88,7 +127,6 @@ impl Standing {
         for change in &changes {
             self.take(&change.route_key, change.facts.clone(), change.stream_seq);
         }
-        self.policy_digest = Some(policies.digest().to_string());
         changes
     }
 

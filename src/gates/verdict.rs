@@ -27,6 +27,20 @@ impl Gate {
     pub const PURE: [Self; 6] =
         [Self::Contract, Self::Safety, Self::Policy, Self::Envelope, Self::Risk, Self::Mention];
 
+    /// All gates: those that need no ledger, and the claims that are decided in its order.
+    pub const ALL: [Self; 10] = [
+        Self::Contract,
+        Self::Safety,
+        Self::Policy,
+        Self::Envelope,
+        Self::Risk,
+        Self::Mention,
+        Self::Stage,
+        Self::Lineage,
+        Self::Freeze,
+        Self::Identity,
+    ];
+
     /// The name in answers and ledger entries.
     pub fn id(self) -> &'static str {
         match self {

@@ -40,6 +40,10 @@ pub trait Log: Send {
     /// append; should the process die before either could be done, a whole batch may be found on restart, as if
     /// only its answer had been lost. A retry then finds its decision: that is what idempotency keys are for.
     fn append(&mut self, after: Head, batch: &Batch) -> Result<(), AppendFault>;
+
+    /// Could a batch be appended now, as far as can be told without writing one? Mends what a failed append left
+    /// behind, if it can.
+    fn check(&mut self) -> Result<(), AppendFault>;
 }
 
 /// Why a batch was not appended.

@@ -274,6 +274,13 @@ impl Log for SegmentLog {
         self.head
     }
 
+    fn check(&mut self) -> Result<(), AppendFault> {
+        if self.broken {
+            self.mend()?;
+        }
+        self.check_files()
+    }
+
     fn append(&mut self, after: Head, batch: &Batch) -> Result<(), AppendFault> {
         if after != self.head || batch.after() != after {
             return Err(AppendFault::Conflict { head: self.head });

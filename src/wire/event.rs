@@ -19,6 +19,8 @@ pub struct Event<'e> {
     /// Groups what belongs together; the correlationId of a handoff.
     pub correlation_id: &'e str,
     pub lineage: Lineage<'e>,
+    /// The W3C trace context that it came with.
+    pub traceparent: Option<&'e str>,
 }
 
 /// Who says so.
@@ -51,6 +53,9 @@ impl Event<'_> {
     pub fn to_text(&self, payload: impl FnOnce(&mut Payload<'_, '_>)) -> Result<String, EventTooLarge> {
         // Members in sorted order, here and below: that is what makes the text canonical.
         let text = object(768, |members| {
+            if let Some(traceparent) = self.traceparent {
+                members.object("extensions", |members| members.text("handoffd.traceparent", traceparent));
+            }
             members.object("payload", |members| payload(&mut Payload(members)));
             members.with("sender", |text| self.sender.write(text));
             if let Some((category, terminal)) = self.kind.state() {
@@ -144,6 +149,7 @@ mod tests {
                 parent_task_id: Some("hs_00000000"),
                 reference_task_ids: &["hs_00000001"],
             },
+            traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
         }
     }
 
@@ -163,10 +169,13 @@ mod tests {
             assert_eq!((value["wire"].as_str(), value["type"].as_str()), (Some("1.1"), Some(kind.as_str())));
             assert_eq!(value["sender"], "agent:decision \"router\" é");
             assert_eq!(value["stream"]["stream_id"], "task:hs_12345678:attempt:1");
+            assert!(value["extensions"]["handoffd.traceparent"].is_string());
             assert_eq!(value.get("state").is_some(), kind.state().is_some());
         }
         let text =
-            Event { sender: Sender::System, lineage: Lineage::default(), ..event() }.to_text(|_| {}).unwrap();
+            Event { sender: Sender::System, lineage: Lineage::default(), traceparent: None, ..event() }
+                .to_text(|_| {})
+                .unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["sender"], "system");
         assert_eq!(value["stream"].as_object().unwrap().len(), 4);

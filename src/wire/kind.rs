@@ -12,6 +12,10 @@ pub enum Kind {
     RouteDeclared,
     RouteRemoved,
     StateReplaced,
+    TokenCreated,
+    TokenRevoked,
+    KeyAdded,
+    KeyRemoved,
 }
 
 /// The normalized state category of a task event.
@@ -23,7 +27,7 @@ pub enum Category {
 }
 
 impl Kind {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::TaskCreated,
         Self::GateDecided,
         Self::ApprovalRequested,
@@ -33,6 +37,10 @@ impl Kind {
         Self::RouteDeclared,
         Self::RouteRemoved,
         Self::StateReplaced,
+        Self::TokenCreated,
+        Self::TokenRevoked,
+        Self::KeyAdded,
+        Self::KeyRemoved,
     ];
 
     /// The name on the wire.
@@ -47,6 +55,10 @@ impl Kind {
             Self::RouteDeclared => "route.declared",
             Self::RouteRemoved => "route.removed",
             Self::StateReplaced => "state.replaced",
+            Self::TokenCreated => "token.created",
+            Self::TokenRevoked => "token.revoked",
+            Self::KeyAdded => "key.added",
+            Self::KeyRemoved => "key.removed",
         }
     }
 
@@ -60,7 +72,11 @@ impl Kind {
             | Self::PolicyLoaded
             | Self::RouteDeclared
             | Self::RouteRemoved
-            | Self::StateReplaced => None,
+            | Self::StateReplaced
+            | Self::TokenCreated
+            | Self::TokenRevoked
+            | Self::KeyAdded
+            | Self::KeyRemoved => None,
         }
     }
 }

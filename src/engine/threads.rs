@@ -1,0 +1,203 @@
+//! One thread decides, one thread writes.
+//!
+//! The sequencer takes messages one by one, decides each, and adds it to the batch it is building; whenever the
+//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::candidate::Candidate;
+use super::health::Health;
+use super::record::{Decided, DryRun};
+use super::sequencer::Sequencer;
+use super::standing::InForce;
+use super::{EngineFault, Observer, Reply};
+use crate::ledger::{Batch, Follower, Log, Notice};
+use crate::limits;
+
+pub(super) enum Message {
+    Candidate(Box<Candidate>, Reply),
+    /// Decided in this order and made durable together.
+    Together(Vec<(Candidate, Reply)>),
+    DryRun(Box<Candidate>, DryReply),
+    /// From now on candidates are judged by this.
+    InForce(Arc<InForce>, Done),
+    /// A follower noticed something.
+    Notice(Notice),
+    /// The writer is done with a batch.
+    Written(Result<(), String>),
+    Stop,
+}
+
+pub(super) type DryReply = Box<dyn FnOnce(Result<DryRun, EngineFault>) + Send>;
+
+/// Called once with whether it is durable.
+pub(super) type Done = Box<dyn FnOnce(Result<(), EngineFault>) + Send>;
+
+/// Those who wait for the batch that is being built to be durable.
+enum Waiting {
+    Decision(Reply, Arc<Decided>),
+    Done(Done),
+}
+
+impl Waiting {
+    fn tell(self, result: Result<(), EngineFault>) {
+        match self {
+            Self::Decision(reply, decided) => reply(result.map(|()| decided)),
+            Self::Done(done) => done(result),
+        }
+    }
+}
+
+/// A batch on its way to the disk, with those who wait for it.
+struct Job {
+    batch: Batch,
+    waiting: Vec<Waiting>,
+}
+
+/// What both threads share with the doors.
+#[derive(Clone)]
+pub(super) struct Watch {
+    pub(super) health: Arc<Health>,
+    pub(super) observer: Arc<dyn Observer>,
+}
+
+/// Starts both threads.
+pub(super) fn spawn(
+    sequencer: Sequencer,
+    log: Box<dyn Log>,
+    follower: Box<dyn Follower>,
+    watch: Watch,
+    inbox: Sender<Message>,
+    messages: Receiver<Message>,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let (jobs, work) = channel();
+    let writer = std::thread::Builder::new()
+        .name("ledger-writer".into())
+        .spawn(move || write(log, follower, &watch, &work, &inbox))?;
+    let sequencer = std::thread::Builder::new()
+        .name("sequencer".into())
+        .spawn(move || sequence(sequencer, &messages, &jobs))?;
+    Ok(vec![sequencer, writer])
+}
+
+/// The writer: one batch after the other, and nobody is answered before it is durable.
+fn write(
+    mut log: Box<dyn Log>,
+    mut follower: Box<dyn Follower>,
+    watch: &Watch,
+    work: &Receiver<Job>,
+    done: &Sender<Message>,
+) {
+    const IDLE: Duration = Duration::from_millis(limits::IDLE_CHECK_MS);
+    loop {
+        let Job { batch, waiting } = match work.recv_timeout(IDLE) {
+            Ok(job) => job,
+            // Nothing to write: a good time to see whether it could be.
+            Err(RecvTimeoutError::Timeout) => {
+                watch.health.set(log.check().map_err(|fault| fault.to_string()));
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        watch.observer.append_begins(batch.entries().len(), batch.text().len());
+        let result = log.append(batch.after(), &batch).map_err(|fault| fault.to_string());
+        watch.observer.append_ended(result.is_ok());
+        watch.health.set(result.clone());
+        if result.is_ok() {
+            watch.health.set_head(batch.head().sequence);
+        }
+        // What a reply says is already where followers show it.
+        let notice = result.as_ref().ok().and_then(|()| follower.durable(batch.entries()));
+        for one in waiting {
+            if let (Waiting::Decision(_, decided), Ok(())) = (&one, &result) {
+                watch.observer.decided(decided);
+            }
+            one.tell(result.clone().map_err(EngineFault::NotDurable));
+        }
+        if let Some(notice) = notice {
+            // A sequencer that has gone has nothing left to record.
+            let _ = done.send(Message::Notice(notice));
+        }
+        if done.send(Message::Written(result)).is_err() {
+            return;
+        }
+    }
+}
+
+/// The sequencer's loop.
+fn sequence(mut sequencer: Sequencer, messages: &Receiver<Message>, jobs: &Sender<Job>) {
+    let topic_id = sequencer.topic_id().to_owned();
+    let mut batch = sequencer.new_batch(&topic_id);
+    let mut waiting: Vec<Waiting> = Vec::new();
+    let (mut writing, mut stopping) = (false, false);
+    loop {
+        let Ok(message) = messages.recv() else { return };
+        let mut next = Some(message);
+        while let Some(message) = next {
+            match message {
+                Message::Candidate(_, reply) if stopping => reply(Err(EngineFault::Stopped)),
+                Message::Candidate(candidate, reply) => match sequencer.decide(*candidate, &mut batch) {
+                    Ok(decided) => waiting.push(Waiting::Decision(reply, decided)),
+                    Err(fault) => reply(Err(fault)),
+                },
+                Message::Together(candidates) => {
+                    for (candidate, reply) in candidates {
+                        if stopping {
+                            reply(Err(EngineFault::Stopped));
+                            continue;
+                        }
+                        match sequencer.decide(candidate, &mut batch) {
+                            Ok(decided) => waiting.push(Waiting::Decision(reply, decided)),
+                            Err(fault) => reply(Err(fault)),
+                        }
+                    }
+                }
+                Message::DryRun(candidate, reply) => reply(sequencer.dry_run(*candidate, &batch)),
+                Message::InForce(in_force, done) => {
+                    sequencer.put_in_force(in_force, &mut batch);
+                    waiting.push(Waiting::Done(done));
+                }
+                Message::Notice(notice) => sequencer.record_notice(notice, &mut batch),
+                Message::Written(Ok(())) => {
+                    writing = false;
+                    sequencer.keep();
+                }
+                Message::Written(Err(why)) => {
+                    // What was built on the failed batch falls with it.
+                    writing = false;
+                    sequencer.give_back();
+                    batch = sequencer.new_batch(&topic_id);
+                    for one in waiting.drain(..) {
+                        one.tell(Err(EngineFault::NotDurable(why.clone())));
+                    }
+                }
+                Message::Stop => stopping = true,
+            }
+            next = if batch.text_bytes() < limits::BATCH_BYTES_MAX { messages.try_recv().ok() } else { None };
+        }
+        if !writing {
+            if batch.is_empty() {
+                // Only replays are waiting, and all they refer to is durable.
+                waiting.drain(..).for_each(|one| one.tell(Ok(())));
+                if stopping {
+                    return;
+                }
+            } else {
+                let full = std::mem::replace(&mut batch, sequencer.new_batch(&topic_id));
+                if let Some(full) = full.seal() {
+                    sequencer.ship(full.head(), full.last_timestamp());
+                    batch = sequencer.new_batch(&topic_id);
+                    writing = true;
+                    let job = Job { batch: full, waiting: std::mem::take(&mut waiting) };
+                    if jobs.send(job).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
