@@ -18,6 +18,7 @@ pub mod os;
 pub mod policy;
 pub mod proof;
 pub mod sealing;
+pub mod settings;
 pub mod state;
 pub mod timestamp;
 pub mod views;

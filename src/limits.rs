@@ -1,5 +1,7 @@
 //! Every bound, named. Units stand last.
 
+use std::ops::RangeInclusive;
+
 use crate::json::Bounds;
 
 /// What a TaskSpec may weigh: 256 KiB, 64 levels.
@@ -90,3 +92,27 @@ pub const VIEW_WORDS_AT_HAND_MAX: usize = 10_000;
 /// Batches that the views may be behind before the writer waits, and how often a write to them is tried.
 pub const VIEW_BATCHES_BEHIND_MAX: usize = 1_024;
 pub const VIEW_TRIES_MAX: usize = 50;
+
+/// What the body of any request may weigh, whatever an operator sets.
+pub const REQUEST_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Between which bounds an operator may set what can be set (`settings/keys.rs`).
+pub const SETTABLE_BODY_BYTES: RangeInclusive<usize> = 1024..=REQUEST_BODY_BYTES_MAX;
+pub const SETTABLE_HEADER_BYTES: RangeInclusive<usize> = 1024..=1024 * 1024;
+pub const SETTABLE_QUERY_BYTES: RangeInclusive<usize> = 256..=64 * 1024;
+pub const SETTABLE_TIMEOUT_MS: RangeInclusive<u64> = 100..=10 * 60_000;
+pub const SETTABLE_CONNECTIONS: RangeInclusive<usize> = 1..=100_000;
+pub const SETTABLE_REQUESTS_PER_S: RangeInclusive<usize> = 1..=1_000_000;
+pub const SETTABLE_WAITING_DECISIONS: RangeInclusive<usize> = 1..=1_000_000;
+pub const SETTABLE_RETENTION_MS: RangeInclusive<u64> = 3_600_000..=36_500 * 86_400_000;
+pub const SETTABLE_ROTATE_BYTES: RangeInclusive<usize> = 64 * 1024..=1024 * 1024 * 1024;
+pub const SETTABLE_KEPT_FILES: RangeInclusive<usize> = 1..=1_000;
+pub const SETTABLE_EVIDENCE_BYTES: RangeInclusive<usize> = 1..=REQUEST_BODY_BYTES_MAX;
+pub const SETTABLE_EVIDENCE_LEVELS: RangeInclusive<usize> = 1..=127;
+pub const SETTABLE_EVIDENCE_ITEMS: RangeInclusive<usize> = 1..=1_000_000;
+pub const SETTABLE_APPROVAL_WAIT_MS: RangeInclusive<u64> = 10_000..=7 * 86_400_000;
+pub const SETTABLE_RUNS: RangeInclusive<usize> = 1..=1_000;
+
+/// Items of a setting that is a list, and characters of one that is a name.
+pub const SETTING_LIST_MAX: usize = 64;
+pub const SETTING_TEXT_CHARS_MAX: usize = 128;

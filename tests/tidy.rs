@@ -47,7 +47,7 @@ const LAYERS: [&[&str]; 8] = [
     &["proof"],
     &["contract", "wire", "evidence"],
     &["dispatch", "policy", "ledger", "sealing"],
-    &["gates", "state", "views"],
+    &["gates", "settings", "state", "views"],
     &["answer", "cases", "engine"],
     &["gateway", "cli"],
 ];
@@ -83,8 +83,9 @@ fn is_door(room: &str) -> bool {
 
 /// The only code that touches the world.
 fn is_hand(name: &str) -> bool {
-    const HANDS: [&str; 10] = [
+    const HANDS: [&str; 11] = [
         "policy/load.rs",
+        "settings/load.rs",
         "ledger/disk.rs",
         "ledger/entries.rs",
         "ledger/recovery.rs",

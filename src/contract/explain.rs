@@ -289,7 +289,7 @@ fn members(count: u64) -> &'static str {
 }
 
 /// How many letters must change, at most; enough to catch a slip of the hand.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     const CHARS_MAX: usize = 64;
     let b: Vec<char> = b.chars().take(CHARS_MAX).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -17,6 +17,7 @@ mod taskspec;
 mod text;
 
 pub use digests::{Sealed, content_digest, intent_hash, task_spec_digest};
+pub(crate) use explain::distance;
 pub use explain::{Compiled, Finding};
 pub use field::Field;
 pub use instance::{Instance, InstanceMembers, Made, Number, Tree};
