@@ -1,7 +1,5 @@
 //! `handoffd key`: the keys that prove who signed.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -10,10 +8,13 @@ use serde_json::{Value as Json, json};
 use super::printer::{BOLD, DIM};
 use super::{Context, Exit, Failure, parse_time, read_input};
 use crate::limits;
-use crate::os::{clock, files, random};
+use crate::os::{clock, files, random, turns};
 use crate::policy::{Workspace, plain};
 use crate::proof::{Algorithm, Key, Keyring, Purpose, Secret, Seed, to_hex};
 use crate::timestamp::Timestamp;
+
+/// Two commands that change the keyring take turns at this, in `memory/`.
+const LOCK: &str = ".keyring.lock";
 
 /// Manage the keys that prove who signed.
 #[derive(Debug, Subcommand)]
@@ -97,7 +98,7 @@ impl KeyCommand {
 impl Add {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let workspace = &context.workspace;
-        let _lock = lock(workspace)?;
+        let _turn = turns::take(workspace.root(), LOCK)?;
         let mut keyring = workspace.load_keyring()?;
         if keyring.get(&self.id).is_some() {
             return Err(Failure(format!(
@@ -187,7 +188,7 @@ impl Add {
 
 impl Remove {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let _lock = lock(&context.workspace)?;
+        let _turn = turns::take(context.workspace.root(), LOCK)?;
         let mut keyring = context.workspace.load_keyring()?;
         if !keyring.remove(&self.id) {
             return Err(Failure(format!("there is no key `{}`", self.id)));
@@ -273,17 +274,4 @@ fn save(workspace: &Workspace, keyring: &Keyring) -> Result<(), Failure> {
     let path = workspace.keyring_path();
     files::replace_private(&path, &keyring.to_file())
         .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))
-}
-
-/// Two commands that change the keyring take turns; the second one sees what the first one did.
-fn lock(workspace: &Workspace) -> Result<fs::File, Failure> {
-    let memory = workspace.root().join("memory");
-    if !workspace.root().is_dir() {
-        return Err(Failure(format!("{} is not a directory", workspace.root().display())));
-    }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&memory)?;
-    let path = memory.join(".keyring.lock");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-    file.lock()?;
-    Ok(file)
 }

@@ -6,4 +6,5 @@
 pub(crate) mod clock;
 pub(crate) mod files;
 pub(crate) mod random;
+pub(crate) mod turns;
 pub mod world;
