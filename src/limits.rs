@@ -116,3 +116,15 @@ pub const SETTABLE_RUNS: RangeInclusive<usize> = 1..=1_000;
 /// Items of a setting that is a list, and characters of one that is a name.
 pub const SETTING_LIST_MAX: usize = 64;
 pub const SETTING_TEXT_CHARS_MAX: usize = 128;
+/// Tokens in a roster, what their file may weigh, and the faults in it that one reading names.
+pub const TOKENS_MAX: usize = 10_000;
+pub const TOKENS_FILE: Bounds = Bounds { bytes_max: 16 * 1024 * 1024, levels_max: 8 };
+pub const TOKENS_FAULTS_MAX: usize = 100;
+
+/// A file with one token in it.
+pub const TOKEN_FILE_BYTES_MAX: usize = 1024;
+
+/// Nonces of signed requests that are remembered, and those of one key among them: about 2,000 requests a
+/// second, each remembered for two minutes.
+pub const NONCES_MAX: usize = 1_000_000;
+pub const NONCES_OF_ONE_KEY_MAX: usize = 250_000;
