@@ -14,6 +14,7 @@ mod printer;
 mod serve;
 mod sign;
 mod state;
+mod token;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -56,6 +57,9 @@ enum Command {
     /// Manage the keys that prove who signed
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Manage the tokens with which callers say who they are
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Test the workspace's policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -125,6 +129,7 @@ pub fn run() -> ExitCode {
         Command::Check(command) => command.run(&context),
         Command::Sign(command) => command.run(&context),
         Command::Key(command) => command.run(&context),
+        Command::Token(command) => command.run(&context),
         Command::Policy(command) => command.run(&context),
         Command::Audit(command) => command.run(&context),
         Command::State(command) => command.run(&context),
