@@ -7,7 +7,7 @@ pub mod callers;
 pub mod cases;
 pub mod cli;
 pub mod contract;
-mod dispatch;
+pub mod dispatch;
 pub mod engine;
 pub mod evidence;
 pub mod gates;

@@ -16,6 +16,17 @@ pub const SKEW_S: i64 = 120;
 /// How long a handoff waits for a person, at most.
 pub const APPROVAL_WAIT_S: i64 = 15 * 60;
 
+/// How long a receipt holds, at most.
+pub const RECEIPT_S: i64 = 5 * 60;
+
+/// What a receipt, a Decision that carries one, or a dispatched payload may weigh: a TaskSpec, and what the
+/// gateway puts around it.
+pub const RECEIPT_FILE: Bounds = Bounds { bytes_max: 1024 * 1024, levels_max: 72 };
+
+/// A set of public keys, and how long fetching one may take.
+pub const JWKS: Bounds = Bounds { bytes_max: 64 * 1024, levels_max: 8 };
+pub const JWKS_FETCH_S: u64 = 10;
+
 /// Files in a workspace that TaskSpecs may refer to, and their bytes together.
 pub const REFERENCE_FILES_MAX: usize = 10_000;
 pub const REFERENCE_BYTES_MAX: usize = 64 * 1024 * 1024;

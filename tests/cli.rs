@@ -73,6 +73,21 @@ impl Workspace {
         ];
         assert_eq!(self.exit(&arguments), 0);
     }
+
+    /// The key with which the shipped route signs what it sends.
+    fn add_dispatch_key(&self) {
+        let arguments = [
+            "key",
+            "add",
+            "--purpose",
+            "dispatch",
+            "--owner",
+            "crypto-sage",
+            "--id",
+            "crypto-sage-dispatch-1",
+        ];
+        assert_eq!(self.exit(&arguments), 0);
+    }
 }
 
 fn stdout(output: &Output) -> String {
@@ -115,6 +130,7 @@ docs/examples/taskspec-canonical.json  hs_20260218_router_0001
 #[test]
 fn a_refusal_is_a_table_then_each_reason_with_its_hint() {
     let workspace = Workspace::new();
+    workspace.add_dispatch_key();
     let seed = include_str!("fixtures/seed-003-section-3.5.json");
     workspace.write("seed.json", seed);
     let output = workspace.run(&["check", "seed.json", "--now", "2026-02-18T19:50:00Z"]);
@@ -158,6 +174,9 @@ fn the_shipped_delegated_examples_hold_at_the_time_they_name() {
     workspace.add_demo_key();
     let proxy = "docs/examples/taskspec-delegated-human-proxy.json";
     let read = "docs/examples/taskspec-delegated-read.json";
+    let unsigned = workspace.json(&["check", proxy, "--now", NOW, "--json"]);
+    assert_eq!(codes(&unsigned), ["A2A_KEY_UNKNOWN"], "its receiver demands a signature");
+    workspace.add_dispatch_key();
     assert_eq!(workspace.exit(&["check", proxy, "--now", NOW]), 4);
     assert_eq!(workspace.exit(&["check", read, "--now", NOW]), 0);
     assert_eq!(workspace.exit(&["check", proxy, read, "--now", NOW]), 4);
@@ -174,6 +193,7 @@ fn what_sign_signs_passes_d1_d2_and_d4() {
     let key = ["key", "add", "--owner", "user:main", "--id", "rita-1"];
     assert_eq!(workspace.exit(&key), 0);
     assert_eq!(workspace.exit(&key), 2, "an id is used once");
+    workspace.add_dispatch_key();
     let mut spec: Json = serde_json::from_str(include_str!("fixtures/seed-003-section-3.5.json")).unwrap();
     spec["authorship"]["envelope"].as_object_mut().unwrap().remove("proof");
     workspace.write("spec.json", spec.to_string());

@@ -41,12 +41,13 @@ fn for_each_source(mut f: impl FnMut(&str, &str)) {
 /// The rooms in layers: a room may name rooms of the layers before its own, and its own parts.
 ///
 /// `policy/load.rs` and `ledger` also name `os`, which is every hand's.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["json", "timestamp"],
     &["limits"],
     &["proof"],
     &["contract", "wire", "evidence"],
-    &["dispatch", "policy", "ledger", "sealing"],
+    &["policy", "ledger", "sealing"],
+    &["dispatch"],
     &["callers", "gates", "settings", "state", "views"],
     &["answer", "cases", "engine"],
     &["gateway", "cli"],

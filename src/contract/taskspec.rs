@@ -12,6 +12,8 @@ use crate::timestamp::Timestamp;
 /// A handoff that an orchestrator asks for, as far as it could be read.
 #[derive(Debug, Default)]
 pub struct TaskSpec<'d> {
+    /// The whole of it, for what is dispatched as it came.
+    pub block: Option<Value<'d>>,
     pub version: Field<Version>,
     pub handoff_id: Field<HandoffId<'d>>,
     pub parent_handoff_id: Field<HandoffId<'d>>,

@@ -3,25 +3,70 @@
 //! The receiver is stricter than a TaskSpec about ids and times. What it would refuse is refused at
 //! admission, where somebody can still mend it.
 
+use serde_json::Value as Json;
+
+use super::Settled;
+use super::signing::{SCHEME, is_receiver_id, nonce};
 use crate::contract::{Made, MentionMode, Mode, TaskSpec};
+use crate::proof::{Key, canonical_json};
 use crate::timestamp::Timestamp;
 
-/// The envelope as it would be dispatched, without `auth`; nothing if a part of it could not be read.
-pub(crate) fn map<'d>(spec: &TaskSpec<'d>, now: Timestamp) -> Option<Made<'d>> {
+/// The envelope as the input schema is to judge it, before there is a decision: with an `auth` block of the
+/// same form as the one that will be there, if there will be one.
+pub(crate) fn proposed<'d>(spec: &TaskSpec<'d>, now: Timestamp, key: Option<&'d Key>) -> Option<Made<'d>> {
+    let auth =
+        key.map(|key| Auth { key_id: key.id(), nonce: "0".repeat(32), signature: Some("0".repeat(64)) });
+    map(spec, now, auth)
+}
+
+/// The envelope as it is sent.
+pub(super) fn signed(spec: &TaskSpec<'_>, settled: &Settled, key: Option<&Key>) -> Option<Json> {
+    let Settled { decided_at, running_hash } = settled;
+    let Some(key) = key else {
+        return Some(map(spec, *decided_at, None)?.instance().to_json());
+    };
+    let auth = Auth { key_id: key.id(), nonce: nonce(running_hash.as_bytes()), signature: None };
+    let mut envelope = map(spec, *decided_at, Some(auth))?.instance().to_json();
+    let signature = key.sign(&canonical_json(&envelope))?;
+    envelope.get_mut("auth")?.as_object_mut()?.insert("signature".to_owned(), signature.into());
+    Some(envelope)
+}
+
+struct Auth<'a> {
+    key_id: &'a str,
+    nonce: String,
+    /// Not there while it is being made.
+    signature: Option<String>,
+}
+
+/// The one mapping; nothing if a part of the TaskSpec could not be read.
+fn map<'d>(spec: &TaskSpec<'d>, at: Timestamp, auth: Option<Auth<'d>>) -> Option<Made<'d>> {
     let live = spec.mode.get()? == Mode::Live;
     let side_effects = spec.safety.allow_external_side_effects.or_default_to(false)?;
-    Some(Made::Object(vec![
+    let time = || Made::Text(at.to_milliseconds().into());
+    let mut members = vec![
         ("schemaVersion", "v1".into()),
         ("plane", "execution".into()),
         ("operation", spec.intent.operation.get()?.as_str().into()),
         ("requestId", spec.audit.request_id.get()?.as_str().into()),
         ("correlationId", spec.correlation_id.get()?.as_str().into()),
         ("idempotencyKey", spec.audit.idempotency_key.get()?.as_str().into()),
-        ("timestamp", Made::Text(now.to_milliseconds().into())),
+        ("timestamp", time()),
         ("dryRun", Made::Bool(!(live && side_effects))),
         ("meta", meta(spec)?),
         ("intent", Made::Read(spec.intent.input.get()?)),
-    ]))
+    ];
+    if let Some(Auth { key_id, nonce, signature }) = auth {
+        let mut block = vec![
+            ("scheme", SCHEME.into()),
+            ("keyId", key_id.into()),
+            ("nonce", Made::Text(nonce.into())),
+            ("timestamp", time()),
+        ];
+        block.extend(signature.map(|signature| ("signature", Made::Text(signature.into()))));
+        members.push(("auth", Made::Object(block)));
+    }
+    Some(Made::Object(members))
 }
 
 /// Mention metadata for a gated mention, so that the receiver can check it again; otherwise nothing.
@@ -58,17 +103,22 @@ fn meta<'d>(spec: &TaskSpec<'d>) -> Option<Made<'d>> {
 
 /// Where in the TaskSpec a member of the envelope comes from.
 pub(crate) fn pointer_in_task_spec(pointer: &str) -> String {
-    const FROM: [(&str, &str); 6] = [
+    const FROM: [(&str, &str); 7] = [
         ("/intent", "/intent/input"),
         ("/operation", "/intent/operation"),
         ("/requestId", "/audit/requestId"),
         ("/idempotencyKey", "/audit/idempotencyKey"),
         ("/correlationId", "/correlationId"),
         ("/meta/mentionDelegation", "/authorship/mentionDelegation"),
+        // The route's key is what is put there.
+        ("/auth", "/routing/routeKey"),
     ];
     let source = FROM.iter().find_map(|(envelope, spec)| {
         let rest = pointer.strip_prefix(envelope)?;
-        (rest.is_empty() || rest.starts_with('/')).then(|| format!("{spec}{rest}"))
+        let is_it = rest.is_empty() || rest.starts_with('/');
+        // A route key has nothing inside it to point at.
+        let rest = if *envelope == "/auth" { "" } else { rest };
+        is_it.then(|| format!("{spec}{rest}"))
     });
     // What we put there ourselves can only be wrong for the schema that was named.
     source.unwrap_or_else(|| "/intent/inputSchemaRef".to_owned())
@@ -78,14 +128,10 @@ pub(crate) fn pointer_in_task_spec(pointer: &str) -> String {
 pub(crate) fn receiver_findings(spec: &TaskSpec<'_>) -> Vec<(&'static str, String, &'static str)> {
     const ID_HINT: &str = "the receiver takes 6 to 128 letters, digits and . _ : -";
     let mut findings = Vec::new();
-    let is_id = |text: &str| {
-        (6..=128).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b))
-    };
-    if spec.audit.request_id.get().is_some_and(|id| !is_id(id.as_str())) {
+    if spec.audit.request_id.get().is_some_and(|id| !is_receiver_id(id.as_str())) {
         findings.push(("/audit/requestId", "the receiver does not take this requestId".to_owned(), ID_HINT));
     }
-    if spec.correlation_id.get().is_some_and(|id| !is_id(id.as_str())) {
+    if spec.correlation_id.get().is_some_and(|id| !is_receiver_id(id.as_str())) {
         findings.push((
             "/correlationId",
             "the receiver does not take this correlationId".to_owned(),

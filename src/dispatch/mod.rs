@@ -1,6 +1,102 @@
-//! What the target of an allowed handoff receives.
+//! What an allowed handoff takes along: the payload for its target, and a receipt for it.
 //!
-//! Today: the mapping onto the execution plane's envelope, as far as admission must check it. Signing it
-//! and handing it to the caller come with the receipts.
+//! Pure: a payload is made from the TaskSpec, the route, the keys and what the ledger says about the
+//! decision. Nothing is drawn at random and nothing is stored, so the same decision gives the same payload
+//! however often it is asked for (`docs/decisions/011-dispatch-is-derived.md`).
+//!
+//! One mapping serves admission and dispatch: what the gates validated is what is sent.
+//!
+//! Deliberately absent: whether a handoff may still be dispatched. Only a committed `allowed` has a payload,
+//! an `auth` block or a receipt, and the engine knows which those are.
 
+mod delegation;
 pub(crate) mod execution_plane;
+mod jwks;
+mod plain;
+mod receipt;
+pub(crate) mod signing;
+
+use serde_json::Value as Json;
+
+use crate::contract::TaskSpec;
+use crate::ledger::RunningHash;
+use crate::policy::{Profile, Route};
+use crate::proof::{Digest, Keyring, canonical_json};
+use crate::timestamp::Timestamp;
+
+pub use delegation::AuditDelegation;
+pub use jwks::{Jwks, JwksFault, jwks};
+pub use receipt::{Presented, Receipt, ReceiptFacts, ReceiptFault, Verified, receipt_until, verify};
+pub use signing::SigningFault;
+
+/// The word of the one decision that takes anything along.
+pub const ALLOWED: &str = "allowed";
+
+/// What a committed decision gives to the payload: when it was made, and where it stands in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled {
+    pub decided_at: Timestamp,
+    /// Of the `gate.decided` entry.
+    pub running_hash: RunningHash,
+}
+
+/// What the target is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    payload: Json,
+    digest: Digest,
+}
+
+/// Why there is no payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DispatchFault {
+    /// A part of the TaskSpec could not be read; one that was allowed has none.
+    NotWhole,
+    /// The receiver demands a signature, and no key can make it now.
+    Signature(SigningFault),
+}
+
+impl std::fmt::Display for DispatchFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotWhole => write!(f, "a part of the TaskSpec could not be read"),
+            Self::Signature(fault) => write!(f, "the payload cannot be signed: {}", fault.message()),
+        }
+    }
+}
+
+impl std::error::Error for DispatchFault {}
+
+impl Dispatch {
+    pub fn payload(&self) -> &Json {
+        &self.payload
+    }
+
+    pub fn into_payload(self) -> Json {
+        self.payload
+    }
+
+    /// Over the RFC 8785 form of the payload as it is sent, `auth` included.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+/// The payload of an allowed handoff on its route, signed with the key that the route names now.
+pub fn payload(
+    spec: &TaskSpec<'_>,
+    route: &Route,
+    settled: &Settled,
+    keyring: &Keyring,
+    now: Timestamp,
+) -> Result<Dispatch, DispatchFault> {
+    let mode = spec.mode.get().ok_or(DispatchFault::NotWhole)?;
+    let key = signing::signing_key(route, mode, keyring, now).map_err(DispatchFault::Signature)?;
+    let payload = match route.profile {
+        Profile::Plain => plain::fill(spec, settled.decided_at),
+        Profile::ExecutionPlaneV1 => execution_plane::signed(spec, settled, key),
+    };
+    let payload = payload.ok_or(DispatchFault::NotWhole)?;
+    let digest = Digest::of(&canonical_json(&payload));
+    Ok(Dispatch { payload, digest })
+}

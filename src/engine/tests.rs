@@ -211,7 +211,15 @@ fn stage_mention_phase_and_grants_are_decided_in_order() {
     let engine = start(directory.path(), &world);
     let mut live = handoff("hs_00000001", "key-00000001");
     live["mode"] = json!("live");
-    let decided = engine.submit_and_wait(candidate(&live, "decision-router", &world)).unwrap();
+    // In live the route must be able to sign.
+    let mut ring = Keyring::default();
+    let secret = crate::proof::Secret::new(b"shared with the receiver".to_vec());
+    let purpose = crate::proof::Purpose::Dispatch;
+    ring.add(crate::proof::Key::hmac("crypto-sage-dispatch-1", "crypto-sage", purpose, secret).unwrap())
+        .unwrap();
+    let signs = Ruling { keyring: Arc::new(ring), ..ruling("decision-router") };
+    let live = Candidate::judge(live.to_string().into(), signs, world.now()).unwrap();
+    let decided = engine.submit_and_wait(live).unwrap();
     assert_eq!(
         (codes(&decided).as_slice(), decided.decision),
         ([Code::StageNotReached].as_slice(), Decision::Denied)

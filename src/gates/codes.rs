@@ -228,9 +228,9 @@ codes! {
         example: "`proof.algorithm` is `none`.",
     }
     KeyUnknown = "A2A_KEY_UNKNOWN", Envelope {
-        means: "There is no key of this principal for this purpose that counts now.",
-        why: "A proof needs a key whose owner and purpose the gateway knows.",
-        fix: "Have an administrator add or rotate the key; check `proof.keyId`.",
+        means: "There is no key of this principal for this purpose that counts now; or, at `/routing/routeKey`, none with which the gateway could sign what the route's receiver demands to be signed.",
+        why: "A proof needs a key whose owner and purpose the gateway knows; a receiver that enforces signatures refuses what has none.",
+        fix: "Have an administrator add or rotate the key; check `proof.keyId`, or the route's `signingKeyId`.",
         example: "`proof.keyId` is `lost-key`.",
     }
     EnvelopeHashMismatch = "POLICY_ENVELOPE_HASH_MISMATCH", Envelope {

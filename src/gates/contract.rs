@@ -4,26 +4,31 @@ use super::codes::Code;
 use super::verdict::Findings;
 use super::{Caller, Ground};
 use crate::contract::{Finding, Instance, Mode, TaskSpec, shape_findings};
-use crate::dispatch::execution_plane;
+use crate::dispatch::{execution_plane, signing};
 use crate::json::{Document, printable};
 use crate::limits;
 use crate::policy::{InputSchema, PolicySet, Profile, ReferenceFault, Route, names_a_version};
+use crate::proof::Key;
 use crate::timestamp::Timestamp;
 
+/// Returns until when the key that must sign what is dispatched counts.
 pub(super) fn judge(
     document: &Document<'_>,
     spec: &TaskSpec<'_>,
     sound: bool,
     ground: &Ground<'_>,
     findings: &mut Findings,
-) {
+) -> Option<Timestamp> {
     if !sound {
         shape(document, findings);
     }
     caller(spec, ground.caller, findings);
     created_at(spec, ground.now, findings);
     let route = route(spec, ground.policies, findings);
-    input(spec, route, ground, findings);
+    let signer = signer(spec, route, ground, findings);
+    input(spec, route, signer, ground, findings);
+    let demanded = route.zip(spec.mode.get()).is_some_and(|(route, mode)| signing::is_required(route, mode));
+    signer.filter(|_| demanded)?.not_after()
 }
 
 fn shape(document: &Document<'_>, findings: &mut Findings) {
@@ -125,9 +130,32 @@ fn route<'p>(spec: &TaskSpec<'_>, policies: &'p PolicySet, findings: &mut Findin
     Some(route)
 }
 
+/// The key that will sign what is dispatched. A receiver that demands signatures would refuse what has none, so
+/// that is said now, while nothing has been sent.
+fn signer<'g>(
+    spec: &TaskSpec<'_>,
+    route: Option<&Route>,
+    ground: &Ground<'g>,
+    findings: &mut Findings,
+) -> Option<&'g Key> {
+    match signing::signing_key(route?, spec.mode.get()?, ground.keyring, ground.now) {
+        Ok(key) => key,
+        Err(fault) => {
+            findings.refuse(Code::KeyUnknown, "/routing/routeKey", fault.message(), fault.hint());
+            None
+        }
+    }
+}
+
 const SCHEMA_REF: &str = "/intent/inputSchemaRef";
 
-fn input(spec: &TaskSpec<'_>, route: Option<&Route>, ground: &Ground<'_>, findings: &mut Findings) {
+fn input(
+    spec: &TaskSpec<'_>,
+    route: Option<&Route>,
+    signer: Option<&Key>,
+    ground: &Ground<'_>,
+    findings: &mut Findings,
+) {
     let Some(reference) = spec.intent.input_schema_ref.get().map(|reference| reference.as_str()) else {
         return;
     };
@@ -193,7 +221,7 @@ fn input(spec: &TaskSpec<'_>, route: Option<&Route>, ground: &Ground<'_>, findin
             }
         }
         Some(Profile::ExecutionPlaneV1) => {
-            if let Some(envelope) = execution_plane::map(spec, ground.now)
+            if let Some(envelope) = execution_plane::proposed(spec, ground.now, signer)
                 && !compiled.is_valid(envelope.instance())
             {
                 for Finding { pointer, message, hint, .. } in compiled.findings(envelope.instance()) {

@@ -63,11 +63,10 @@ pub fn judge<'d>(document: &'d Document<'_>, ground: &Ground<'_>) -> Judgement<'
     let mut findings = Findings::default();
 
     findings.enter(Gate::Contract);
-    contract::judge(document, &spec, sound, ground, &mut findings);
+    let mut holds_until = contract::judge(document, &spec, sound, ground, &mut findings);
     findings.enter(Gate::Safety);
     safety::judge(&spec, ground.policies, &mut findings);
 
-    let mut holds_until = None;
     if spec.is_delegated() == Some(true) {
         findings.enter(Gate::Policy);
         let file = policy::judge(&spec, ground.policies, &mut findings);

@@ -14,6 +14,12 @@ const CANONICAL: &str = include_str!("../../docs/examples/taskspec-canonical.jso
 const NOW: &str = "2026-02-18T19:38:00Z";
 const KEY_ID: &str = "demo-user-main-1";
 
+/// The key with which the shipped route signs.
+fn dispatch_key() -> Key {
+    let secret = Secret::new(b"shared with the receiver".to_vec());
+    Key::hmac("crypto-sage-dispatch-1", "crypto-sage", Purpose::Dispatch, secret).unwrap()
+}
+
 struct Bench {
     policies: PolicySet,
     keyring: Keyring,
@@ -25,6 +31,7 @@ impl Bench {
         let mut keyring = Keyring::default();
         let secret = Secret::from_file_bytes(include_bytes!("../../docs/examples/demo.key").to_vec());
         keyring.add(Key::hmac(KEY_ID, "user:main", Purpose::Envelope, secret).unwrap()).unwrap();
+        keyring.add(dispatch_key()).unwrap();
         Self { policies, keyring }
     }
 
@@ -304,4 +311,61 @@ fn an_admin_may_name_any_source_but_not_for_live_work() {
     assert_eq!(codes("simulated", Caller::AnySourceButLive), []);
     assert_eq!(codes("live", Caller::AnySourceButLive), [Code::SourceMismatch]);
     assert_eq!(codes("live", Caller::Agent("decision-router")), []);
+}
+
+#[test]
+fn live_work_whose_receiver_demands_a_signature_needs_a_key_that_can_make_it() {
+    let mut live: Json = serde_json::from_str(CANONICAL).unwrap();
+    live["mode"] = json!("live");
+    let check = |keys: Vec<Key>, expected: Option<&str>, until: Option<&str>| {
+        let mut keyring = Keyring::default();
+        keys.into_iter().for_each(|key| keyring.add(key).unwrap());
+        let bench = Bench { keyring, ..Bench::new() };
+        let verdict = bench.verdict(live.to_string().as_bytes()).unwrap();
+        let found: Vec<_> = verdict
+            .reasons()
+            .iter()
+            .map(|reason| (reason.code, reason.path.as_str(), reason.message.as_str()))
+            .collect();
+        let wanted: Vec<_> =
+            expected.iter().map(|message| (Code::KeyUnknown, "/routing/routeKey", *message)).collect();
+        assert_eq!(found, wanted);
+        assert!(verdict.reasons().iter().all(|reason| !reason.hint.is_empty()));
+        assert_eq!(verdict.holds_until().map(|at| at.to_string()).as_deref(), until);
+    };
+    let id = "crypto-sage-dispatch-1";
+    let at = |text| Timestamp::parse(text);
+    check(vec![dispatch_key()], None, None);
+    let later = "2026-02-18T19:38:01Z";
+    check(vec![dispatch_key().valid_between(None, at(later))], None, Some(later));
+    check(vec![], Some("the route's signing key `crypto-sage-dispatch-1` is not known"), None);
+    let envelope = Key::hmac(id, "crypto-sage", Purpose::Envelope, Secret::new(b"x".to_vec())).unwrap();
+    check(vec![envelope], Some("the route's signing key `crypto-sage-dispatch-1` is not for dispatch"), None);
+    let public = crate::proof::Seed::from_bytes(&[7; 32]).public_hex();
+    let pair = Key::ed25519(id, "crypto-sage", Purpose::Dispatch, &public).unwrap();
+    check(
+        vec![pair],
+        Some("the route's signing key `crypto-sage-dispatch-1` is not an hmac-sha256 key"),
+        None,
+    );
+    check(
+        vec![dispatch_key().valid_between(at(later), None)],
+        Some("the route's signing key `crypto-sage-dispatch-1` does not count yet"),
+        None,
+    );
+    check(
+        vec![dispatch_key().valid_between(None, at(NOW))],
+        Some("the route's signing key `crypto-sage-dispatch-1` no longer counts"),
+        None,
+    );
+}
+
+/// The end of a key that nobody demands ends no pass.
+#[test]
+fn simulated_work_holds_beyond_the_key_of_its_route() {
+    let mut keyring = Keyring::default();
+    keyring.add(dispatch_key().valid_between(None, Timestamp::parse("2026-02-18T19:38:01Z"))).unwrap();
+    let bench = Bench { keyring, ..Bench::new() };
+    let verdict = bench.verdict(CANONICAL.as_bytes()).unwrap();
+    assert_eq!((verdict.decision(), verdict.holds_until()), (Decision::Allowed, None));
 }

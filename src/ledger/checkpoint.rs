@@ -26,7 +26,7 @@ impl Checkpoint {
             sequence: head.sequence,
             running_hash: head.running_hash.to_string(),
             time: time.to_nanoseconds(),
-            key_id: key_id(&seed.public_hex()),
+            key_id: gateway_key_id(&seed.public_hex()),
             signature: String::new(),
         };
         checkpoint.signature = seed.sign(checkpoint.signed_text().as_bytes());
@@ -54,8 +54,8 @@ impl Checkpoint {
     }
 }
 
-/// The name of a gateway key: made from its public half, so that it cannot name another one.
-fn key_id(public_hex: &str) -> String {
+/// The name of a gateway key (64 hex digits): made from its public half, so that it cannot name another one.
+pub fn gateway_key_id(public_hex: &str) -> String {
     let digest = Digest::of(public_hex.as_bytes()).to_string();
     format!("gw_{}", digest.get(7..23).unwrap_or_default())
 }

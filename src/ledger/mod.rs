@@ -19,7 +19,7 @@ pub mod verify;
 
 pub use batch::{Batch, BatchBuilder, EntryMeta};
 pub use chain::{Head, RunningHash};
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, gateway_key_id};
 pub use disk::{Disk, DiskFile, FileIdentity, RealDisk};
 pub use entries::{Entries, EntriesFault, Entry};
 pub use follow::{Follower, Notice};

@@ -3,6 +3,7 @@
 //! Knows nothing of TaskSpecs or policies. Keys come in as an immutable [`Keyring`]; reading it from
 //! disk is the command line's and the daemon's business.
 
+mod base64url;
 mod canonical;
 mod digest;
 mod key;
@@ -10,6 +11,7 @@ mod keyring;
 mod members;
 mod secret;
 
+pub(crate) use base64url::{from_base64url, to_base64url};
 pub(crate) use canonical::canonical_where;
 pub use canonical::{canonical, canonical_json};
 pub use digest::Digest;

@@ -120,7 +120,7 @@ impl Shape {
     }
 
     fn task_spec<'d>(&mut self, root: Value<'d>) -> TaskSpec<'d> {
-        let mut spec = TaskSpec::default();
+        let mut spec = TaskSpec { block: Some(root), ..TaskSpec::default() };
         let (mut source, mut target, mut routing, mut intent) = (false, false, false, false);
         let (mut acceptance, mut safety, mut audit, mut authorship) = (false, false, false, Field::Absent);
         let mut review_members = 0;
