@@ -11,6 +11,7 @@ mod init;
 mod key;
 mod policy;
 mod printer;
+mod receipt;
 mod serve;
 mod sign;
 mod state;
@@ -72,6 +73,9 @@ enum Command {
     /// Convert A2A packets into bounded visibility evidence
     #[command(subcommand)]
     Evidence(evidence::EvidenceCommand),
+    /// Check receipts of allowed handoffs, offline
+    #[command(subcommand)]
+    Receipt(receipt::ReceiptCommand),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -134,6 +138,7 @@ pub fn run() -> ExitCode {
         Command::Audit(command) => command.run(&context),
         Command::State(command) => command.run(&context),
         Command::Evidence(command) => command.run(&context),
+        Command::Receipt(command) => command.run(&context),
         Command::Completions(command) => command.run(&context),
     };
     match result {
