@@ -23,6 +23,7 @@ mod handoff;
 mod limits;
 mod lossiness;
 mod mapping;
+mod of_handoff;
 mod packet;
 mod parts;
 mod payload;
@@ -40,6 +41,7 @@ pub use self::handoff::{Handoff, HandoffSourceKind};
 pub use self::limits::Limits;
 pub use self::lossiness::{Lossiness, LossinessLevel, RawPayloadRef};
 pub use self::mapping::EventKind;
+pub use self::of_handoff::{HandoffEvidence, HandoffPacket, of_handoff};
 pub use self::payload::Payload;
 
 use self::packet::Packet;
