@@ -5,6 +5,8 @@
 use serde::Serialize;
 
 use crate::contract::TaskSpec;
+use crate::dispatch::{AuditDelegation, Receipt};
+use crate::evidence::Handoff;
 use crate::gates::{Claims, Decision, Gate, Judgement, Outcome, Reason};
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
@@ -21,8 +23,17 @@ pub struct Answer {
     pub decided_at: Timestamp,
     pub gates: Vec<GateOutcome>,
     pub reasons: Vec<Reason>,
+    /// What was visible of the handoff: only of an allowed one, because only that one emits an event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<Handoff>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
+    /// What to send to the target: only of a committed `allowed` that may still be dispatched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dispatch: Option<serde_json::Value>,
+    /// What lets the target check it offline; there whenever `dispatch` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
     /// Until when a person may say yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -50,19 +61,6 @@ pub struct Audit {
     pub delegation: AuditDelegation,
 }
 
-/// `audit.delegation` as the gateway writes it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuditDelegation {
-    pub policy_ref: Option<String>,
-    pub envelope_hash: Option<String>,
-    pub risk_classification: Option<&'static str>,
-    pub authorization_ref: Option<String>,
-    pub decision: Decision,
-    pub validated_at: Timestamp,
-    pub recorded_by: &'static str,
-}
-
 impl Answer {
     /// The answer of a dry run: what the gates say, and what would still be claimed.
     pub fn of_check(judgement: &Judgement<'_>, claims: Option<&Claims>, now: Timestamp) -> Self {
@@ -75,7 +73,11 @@ impl Answer {
             decided_at: now,
             gates: verdict.gates().map(|(gate, outcome)| GateOutcome { gate, outcome }).collect(),
             reasons: verdict.reasons().to_vec(),
+            // Nothing was committed, so nothing is taken along.
+            handoff: None,
             audit: audit(spec, decision, now),
+            dispatch: None,
+            receipt: None,
             expires_at: (decision == Decision::NeedsApproval).then(|| verdict.approval_until(now)),
             policy_digest: verdict.policy_digest(),
             claims: claims.map(list).unwrap_or_default(),
@@ -85,29 +87,10 @@ impl Answer {
 
 /// A delegated handoff's line for the audit log; one that waits for a person has none until it is settled.
 fn audit(spec: &TaskSpec<'_>, decision: Decision, now: Timestamp) -> Option<Audit> {
-    if spec.is_delegated() != Some(true) || decision == Decision::NeedsApproval {
+    if decision == Decision::NeedsApproval {
         return None;
     }
-    let delegation = &spec.authorship.delegation;
-    let risk = delegation.risk.get();
-    let hash = delegation.envelope.get().and_then(|envelope| envelope.proof.get()?.hash.get());
-    Some(Audit {
-        delegation: AuditDelegation {
-            policy_ref: delegation
-                .policy
-                .get()
-                .and_then(|policy| policy.policy_ref.get())
-                .map(|id| id.to_string()),
-            envelope_hash: hash.map(|hash| hash.to_string()),
-            risk_classification: risk.and_then(|risk| risk.classification.get()).map(|class| class.as_str()),
-            authorization_ref: risk
-                .and_then(|risk| risk.authorization_ref.get())
-                .map(|grant| grant.to_string()),
-            decision,
-            validated_at: now,
-            recorded_by: "handoffd",
-        },
-    })
+    AuditDelegation::of(spec, decision.as_str(), now).map(|delegation| Audit { delegation })
 }
 
 fn list(claims: &Claims) -> Vec<Claim> {

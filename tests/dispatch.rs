@@ -14,14 +14,16 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use handoffd::contract::TaskSpec;
-use handoffd::dispatch::{Dispatch, DispatchFault, Settled, payload};
-use handoffd::gates::{Caller, Decision, Ground, judge};
+use handoffd::answer::Answer;
+use handoffd::contract::{Sealed, TaskSpec};
+use handoffd::dispatch::{Dispatch, DispatchFault, Receipt, ReceiptFacts, Settled, payload, receipt_until};
+use handoffd::evidence::{HandoffPacket, of_handoff};
+use handoffd::gates::{Caller, Claims, Decision, Ground, judge};
 use handoffd::json::read;
 use handoffd::ledger::RunningHash;
 use handoffd::limits;
 use handoffd::policy::{PolicySet, Route, Workspace};
-use handoffd::proof::{Digest, Key, Keyring, Purpose, Secret};
+use handoffd::proof::{Digest, Key, Keyring, Purpose, Secret, Seed};
 use handoffd::sealing::{Seal, Signer, seal};
 use handoffd::timestamp::Timestamp;
 use proptest::prelude::*;
@@ -379,4 +381,57 @@ fn the_envelope_is_validated_with_the_auth_block_it_will_have() {
     assert_eq!(codes(table(json!("nobody-has-it"))), []);
     let found = codes(table(json!("crypto-sage-dispatch-1")));
     assert_eq!(found, [("EXECUTION_SCHEMA_INVALID".to_owned(), "/routing/routeKey".to_owned())]);
+}
+
+/// A dry run takes nothing along; what a committed decision does fits the schema of a Decision.
+#[test]
+fn what_is_taken_along_fits_the_schema_of_a_decision_and_never_goes_with_a_check() {
+    let schema = json_of(include_str!("../docs/schemas/decision.schema.json"));
+    let schema = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    let (policies, keyring, now) = (shipped(), keyring(), at(NOW));
+    let route = policies.route("crypto-sage.execution-plane.v1").unwrap();
+    let document = read(MENTION.as_bytes(), limits::TASK_SPEC).unwrap();
+    let judgement =
+        judge(&document, &Ground { policies: &policies, keyring: &keyring, caller: Caller::Unchecked, now });
+    let sealed = Sealed::of(&document);
+    let claims = Claims::of(&sealed, &judgement.spec, &judgement.verdict);
+    let mut answer = Answer::of_check(&judgement, claims.as_ref(), now);
+    assert_eq!(answer.decision, Decision::Allowed);
+    let written = serde_json::to_value(&answer).unwrap();
+    for member in ["handoff", "dispatch", "receipt"] {
+        assert_eq!(written.get(member), None, "{member}");
+    }
+
+    let settled = settled("0.0.1", now);
+    let made = payload(&judgement.spec, route, &settled, &keyring, now).unwrap();
+    let facts = ReceiptFacts {
+        handoff_id: "hs_20260218_proxy_read_0008",
+        task_spec_digest: sealed.task_spec_digest,
+        dispatch_digest: made.digest(),
+        target: "blockchain-operator",
+        sequence: 1,
+        running_hash: settled.running_hash,
+        topic_id: None,
+        expires_at: receipt_until(now, judgement.verdict.holds_until()),
+    };
+    let packet = HandoffPacket {
+        handoff_id: facts.handoff_id,
+        source_agent: "decision-router",
+        created_at: "2026-02-18T19:37:00Z",
+        message_id: Some("1473395000000000002"),
+    };
+    answer.handoff = Some(of_handoff(&packet).unwrap().handoff);
+    answer.receipt = Some(Receipt::sign(&facts, &Seed::from_bytes(&[7; 32])));
+    answer.dispatch = Some(made.into_payload());
+    let written = serde_json::to_value(&answer).unwrap();
+    let errors: Vec<String> = schema.iter_errors(&written).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    // The mention ends before five minutes have passed.
+    assert_eq!(written["receipt"]["expiresAt"], "2026-02-18T19:41:58.000Z");
+    let seen = json!({"visible": true, "source_kind": "typed_payload", "task_ref_visible": true,
+        "message_ref_visible": true});
+    assert_eq!(written["handoff"], seen);
+    let mut odd = written;
+    odd["receipt"]["decision"] = json!("denied");
+    assert!(!schema.is_valid(&odd));
 }
