@@ -1,13 +1,16 @@
 //! Reads entries back, in order, from any point on.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::chain::RunningHash;
-use super::line::{self, Line};
+use super::line::{self, EventLine, Line};
 use super::recovery::OpenFault;
+use super::search;
 use super::segments::list;
+
+const READ_BYTES: usize = 256 * 1024;
 
 /// An entry: a Wire event and what the ledger says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +50,50 @@ impl std::error::Error for EntriesFault {}
 #[derive(Debug)]
 pub struct Entries {
     segments: std::vec::IntoIter<(u64, PathBuf)>,
-    reader: Option<(String, BufReader<File>, u64)>,
+    reader: Option<Segment>,
     next: u64,
     through: u64,
     line: Vec<u8>,
+}
+
+/// The segment that is being read.
+#[derive(Debug)]
+struct Segment {
+    path: PathBuf,
+    reader: BufReader<File>,
+    /// Where reading began, and how many lines were read since.
+    begun_at: u64,
+    lines: u64,
+}
+
+impl Segment {
+    /// Opens a segment where the entry `next` can be reached soonest.
+    fn open(path: PathBuf, first: u64, next: u64) -> io::Result<Self> {
+        let file = File::open(&path)?;
+        let begun_at = if next > first { search::find(&file, next, search::WINDOW_BYTES)? } else { 0 };
+        let mut reader = BufReader::with_capacity(READ_BYTES, file);
+        reader.seek(SeekFrom::Start(begun_at))?;
+        Ok(Self { path, reader, begun_at, lines: 0 })
+    }
+
+    /// The line that was read last is not as it should be.
+    fn damaged(&self) -> EntriesFault {
+        damaged_at(&self.path, self.begun_at, self.lines)
+    }
+}
+
+/// The line that is number `line` from a place on is not as it should be. The lines before that place are counted
+/// only now, when somebody wants to know.
+pub(super) fn damaged_at(path: &Path, place: u64, line: u64) -> EntriesFault {
+    let before = File::open(path).and_then(|file| {
+        let (mut lines, mut before) = (0, BufReader::with_capacity(READ_BYTES, file.take(place)));
+        while before.skip_until(b'\n')? > 0 {
+            lines += 1;
+        }
+        Ok(lines)
+    });
+    let segment = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    before.map_or_else(EntriesFault::Io, |before: u64| EntriesFault::Damaged { segment, line: before + line })
 }
 
 impl Entries {
@@ -67,41 +110,42 @@ impl Entries {
 
     fn read_next(&mut self) -> Result<Option<Entry>, EntriesFault> {
         while self.next <= self.through {
-            let Some((name, reader, number)) = &mut self.reader else {
-                let Some((_, path)) = self.segments.next() else { return Ok(None) };
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let file = File::open(&path).map_err(EntriesFault::Io)?;
-                self.reader = Some((name, BufReader::with_capacity(256 * 1024, file), 0));
+            let Some(segment) = &mut self.reader else {
+                let Some((first, path)) = self.segments.next() else { return Ok(None) };
+                self.reader = Some(Segment::open(path, first, self.next).map_err(EntriesFault::Io)?);
                 continue;
             };
             self.line.clear();
-            if reader.read_until(b'\n', &mut self.line).map_err(EntriesFault::Io)? == 0 {
+            if segment.reader.read_until(b'\n', &mut self.line).map_err(EntriesFault::Io)? == 0 {
                 self.reader = None;
                 continue;
             }
-            *number += 1;
-            let damaged = || EntriesFault::Damaged { segment: name.clone(), line: *number };
-            let line = self.line.strip_suffix(b"\n").ok_or_else(damaged)?;
-            let Line::Event(event) = line::read(line).ok_or_else(damaged)? else { continue };
+            segment.lines += 1;
+            let read = self.line.strip_suffix(b"\n").and_then(line::read);
+            let Line::Event(event) = read.ok_or_else(|| segment.damaged())? else { continue };
             if event.sequence < self.next {
                 continue;
             }
             if event.sequence > self.next {
-                return Err(damaged());
+                return Err(segment.damaged());
             }
             self.next += 1;
-            return Ok(Some(Entry {
-                sequence: event.sequence,
-                running_hash: RunningHash::from_hex(&event.running_hash).ok_or_else(damaged)?,
-                consensus_timestamp: event.consensus_timestamp.into_owned(),
-                wire: event.wire.into_owned(),
-            }));
+            return Entry::of(event).ok_or_else(|| segment.damaged()).map(Some);
         }
         Ok(None)
     }
 }
 
 impl Entry {
+    pub(super) fn of(event: EventLine<'_>) -> Option<Self> {
+        Some(Self {
+            sequence: event.sequence,
+            running_hash: RunningHash::from_hex(&event.running_hash)?,
+            consensus_timestamp: event.consensus_timestamp.into_owned(),
+            wire: event.wire.into_owned(),
+        })
+    }
+
     /// The line that stands for it in a segment and in an export.
     pub fn to_line(&self, topic_id: &str) -> String {
         let mut text = String::with_capacity(self.wire.len() * 5 / 4 + 256);

@@ -42,7 +42,7 @@ pub(super) fn write_commit(out: &mut String, head: Head) {
 #[derive(Debug)]
 pub(super) enum Line<'l> {
     Event(EventLine<'l>),
-    Body { sound: bool },
+    Body(BodyLine<'l>),
     Commit { sequence: u64, running_hash: Cow<'l, str> },
 }
 
@@ -53,6 +53,20 @@ pub(super) struct EventLine<'l> {
     pub(super) consensus_timestamp: Cow<'l, str>,
     pub(super) running_hash: Cow<'l, str>,
     pub(super) wire: Cow<'l, str>,
+}
+
+#[derive(Debug)]
+pub(super) struct BodyLine<'l> {
+    digest: Cow<'l, str>,
+    body: Cow<'l, str>,
+}
+
+impl<'l> BodyLine<'l> {
+    /// The body, if it has the digest that it says it has.
+    pub(super) fn sound(self) -> Option<(Digest, Cow<'l, str>)> {
+        let digest = Digest::of(self.body.as_bytes());
+        digest.is_written(&self.digest).then_some((digest, self.body))
+    }
 }
 
 #[derive(Deserialize)]
@@ -108,7 +122,7 @@ pub(super) fn read(line: &[u8]) -> Option<Line<'_>> {
             }))
         }
         Raw { hcs: None, wire: None, digest: Some(digest), body: Some(body), commit: None } => {
-            Some(Line::Body { sound: Digest::of(body.0.as_bytes()).is_written(&digest.0) })
+            Some(Line::Body(BodyLine { digest: digest.0, body: body.0 }))
         }
         Raw { hcs: None, wire: None, digest: None, body: None, commit: Some(commit) } => {
             Some(Line::Commit { sequence: commit.sequence, running_hash: commit.running_hash.0 })

@@ -14,6 +14,7 @@ mod entries;
 mod follow;
 mod line;
 mod recovery;
+mod search;
 mod segments;
 pub mod verify;
 

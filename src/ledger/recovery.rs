@@ -121,7 +121,7 @@ pub(super) fn scan(text: &[u8], topic_id: &str, head: Head, mut known: impl FnMu
                 uncommitted.push(next);
                 good
             }
-            Some(Line::Body { sound }) => sound,
+            Some(Line::Body(body)) => body.sound().is_some(),
             Some(Line::Commit { sequence, running_hash }) => {
                 let good = sequence == next.sequence && next.running_hash.is_written(&running_hash);
                 if good {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod reading;
+
 use super::*;
 use crate::proof::{Digest, Seed};
 use crate::timestamp::Timestamp;
