@@ -89,6 +89,9 @@ fn is_hand(name: &str) -> bool {
     const HANDS: [&str; 11] = [
         "policy/load.rs",
         "settings/load.rs",
+    const HANDS: [&str; 12] = [
+        "policy/load.rs",
+        "ledger/bodies.rs",
         "ledger/disk.rs",
         "ledger/entries.rs",
         "ledger/recovery.rs",

@@ -7,6 +7,7 @@
 //! Deliberately absent: what an entry means. The verifier shares no code with what is written here.
 
 mod batch;
+mod bodies;
 mod chain;
 mod checkpoint;
 mod disk;
@@ -19,6 +20,7 @@ mod segments;
 pub mod verify;
 
 pub use batch::{Batch, BatchBuilder, EntryMeta};
+pub use bodies::read_body;
 pub use chain::{Head, RunningHash};
 pub use checkpoint::{Checkpoint, gateway_key_id};
 pub use disk::{Disk, DiskFile, FileIdentity, RealDisk};

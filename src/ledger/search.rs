@@ -4,6 +4,7 @@
 //! line. A line break inside a text is escaped, so the byte `\n` always ends a line, wherever one begins to look.
 
 use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 
 use super::line::{self, Line};
 
@@ -71,4 +72,39 @@ fn probe<R: Read + Seek>(reader: &mut BufReader<R>, place: u64, limit: u64) -> i
         }
     }
     Ok(Probe::Nothing)
+}
+
+/// Goes through the lines before `end`, the last one first, each with where it begins, until `tell` breaks off.
+pub(super) fn backwards<T>(
+    mut segment: impl Read + Seek,
+    mut end: u64,
+    mut tell: impl FnMut(u64, &[u8]) -> ControlFlow<T>,
+) -> io::Result<Option<T>> {
+    let mut bytes = WINDOW_BYTES;
+    let mut text = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(bytes);
+        segment.seek(SeekFrom::Start(start))?;
+        text.clear();
+        segment.by_ref().take(end - start).read_to_end(&mut text)?;
+        let mut rest = text.as_slice();
+        loop {
+            let before = rest.strip_suffix(b"\n").unwrap_or(rest).iter().rposition(|byte| *byte == b'\n');
+            // A line that the window begins in the middle of is for the next window.
+            let Some(begins) = before.map(|at| at + 1).or((start == 0 && !rest.is_empty()).then_some(0))
+            else {
+                break;
+            };
+            let (earlier, line) = rest.split_at(begins);
+            if let ControlFlow::Break(answer) = tell(start + begins as u64, line) {
+                return Ok(Some(answer));
+            }
+            rest = earlier;
+        }
+        if rest.len() == text.len() {
+            bytes = bytes.saturating_mul(2);
+        }
+        end = start + rest.len() as u64;
+    }
+    Ok(None)
 }

@@ -87,6 +87,73 @@ fn entries_from_any_number_on_are_the_same_as_those_of_a_scan() {
     assert_eq!(read(last + 1, last), []);
 }
 
+/// Lines of all lengths, from the last to the first, whatever the windows cut through.
+#[test]
+fn lines_are_read_backwards_as_they_stand() {
+    use std::ops::ControlFlow;
+    for (count, long) in [(0, 0), (1, 0), (1, 40_000), (9, 20_000), (2_000, 31), (40, 3_000)] {
+        let lines: Vec<String> =
+            (0..count).map(|n| format!("{n}{}\n", "-".repeat(n * 7 % (long + 1)))).collect();
+        let text = lines.concat();
+        let mut found = Vec::new();
+        let mut expected_at = text.len();
+        let end = search::backwards(Cursor::new(&text), text.len() as u64, |at, line| {
+            expected_at -= line.len();
+            assert_eq!(at, expected_at as u64);
+            found.push(String::from_utf8(line.to_vec()).unwrap());
+            ControlFlow::<()>::Continue(())
+        });
+        assert_eq!(end.unwrap(), None);
+        found.reverse();
+        assert_eq!(found, lines, "{count} lines of up to {long}");
+    }
+}
+
+/// Several bodies a batch, some as long as a TaskSpec may be, at both ends of each segment.
+#[test]
+fn a_body_is_read_back_by_the_entry_that_refers_to_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, _) = open(directory.path(), &[]).unwrap();
+    let mut log = log.with_segment_bytes_max(300_000);
+    let mut kept: Vec<(u64, String)> = Vec::new();
+    for batch in 0..24_usize {
+        let mut builder = BatchBuilder::new(TOPIC, log.head(), log.last_timestamp());
+        for group in 0..1 + batch % 4 {
+            let length = if group == 1 { 120_000 } else { batch * 211 % 4_000 };
+            let body =
+                format!("{{\"batch\": {batch},\n\"group\": {group}, \"é\": \"{}\"}}", "w".repeat(length));
+            builder.body(Digest::of(body.as_bytes()), &body);
+            // The second entry of a group refers to it, as a decision does; the first and the third may as well.
+            for n in 0..3 {
+                let meta = builder.event(format!("{{\"n\":{n}}}"), at(7));
+                kept.push((meta.sequence, body.clone()));
+            }
+        }
+        let batch = builder.seal().unwrap();
+        log.append(log.head(), &batch).unwrap();
+    }
+    assert!(segments(directory.path()).len() >= 3);
+    let read = |sequence, body: &str| read_body(directory.path(), sequence, Digest::of(body.as_bytes()));
+    for (sequence, body) in &kept {
+        assert_eq!(read(*sequence, body).unwrap().as_ref(), Some(body), "{sequence}");
+    }
+    // A body of another batch, one that nobody has, an entry that is not there.
+    assert_eq!(read(kept[20].0, &kept[0].1).unwrap(), None);
+    assert_eq!(read(kept[20].0, "nobody's").unwrap(), None);
+    assert_eq!(read(log.head().sequence + 1, &kept[0].1).unwrap(), None);
+    assert_eq!(read(0, &kept[0].1).unwrap(), None);
+    // One that was changed is not handed out.
+    let path = segments(directory.path()).remove(0);
+    let text = fs::read_to_string(&path).unwrap();
+    overwrite(&path, text.replacen("batch\\\": 3", "batch\\\": 4", 1));
+    let (sequence, body) = kept.iter().find(|(_, body)| body.contains("\"batch\": 3,")).unwrap();
+    let line = text.lines().position(|line| line.contains("batch\\\": 3")).unwrap() as u64 + 1;
+    match read(*sequence, body) {
+        Err(EntriesFault::Damaged { line: found, .. }) => assert_eq!(found, line),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A reader from the middle names the line that a reader from the start would name, or does not come upon it.
 #[test]
 fn damage_is_named_by_its_line_wherever_reading_began() {
