@@ -90,10 +90,12 @@ fn is_hand(name: &str) -> bool {
         "policy/load.rs",
         "settings/load.rs",
     const HANDS: [&str; 12] = [
+    const HANDS: [&str; 13] = [
         "policy/load.rs",
         "ledger/bodies.rs",
         "ledger/disk.rs",
         "ledger/entries.rs",
+        "ledger/purge.rs",
         "ledger/recovery.rs",
         "ledger/search.rs",
         "ledger/segments.rs",

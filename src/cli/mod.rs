@@ -9,6 +9,7 @@ mod completions;
 mod evidence;
 mod init;
 mod key;
+mod ledger;
 mod policy;
 mod printer;
 mod receipt;
@@ -67,6 +68,9 @@ enum Command {
     /// Inspect the ledger
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// Look after the ledger's files
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
     /// Show, verify or restore the published state
     #[command(subcommand)]
     State(state::StateCommand),
@@ -136,6 +140,7 @@ pub fn run() -> ExitCode {
         Command::Token(command) => command.run(&context),
         Command::Policy(command) => command.run(&context),
         Command::Audit(command) => command.run(&context),
+        Command::Ledger(command) => command.run(&context),
         Command::State(command) => command.run(&context),
         Command::Evidence(command) => command.run(&context),
         Command::Receipt(command) => command.run(&context),

@@ -147,6 +147,14 @@ impl Sign {
 
 /// `90`, `90s`, `10m`, `1h` or `1d` in seconds.
 fn parse_duration(text: &str) -> Result<i64, String> {
+    match parse_seconds(text)? {
+        seconds @ 1..=31_536_000 => Ok(seconds),
+        _ => Err("between 1 second and 365 days".to_owned()),
+    }
+}
+
+/// A number of seconds, minutes, hours or days, in seconds.
+pub(super) fn parse_seconds(text: &str) -> Result<i64, String> {
     const WRONG: &str = "not a time such as 90s, 10m or 1h";
     let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
         None => (text, 1),
@@ -159,8 +167,5 @@ fn parse_duration(text: &str) -> Result<i64, String> {
         },
     };
     let count: i64 = digits.parse().map_err(|_| WRONG.to_owned())?;
-    match count.checked_mul(unit) {
-        Some(seconds @ 1..=31_536_000) => Ok(seconds),
-        _ => Err("between 1 second and 365 days".to_owned()),
-    }
+    Ok(count.saturating_mul(unit))
 }

@@ -15,6 +15,9 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
+    /// Puts a file in the place of another one.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Makes names in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
@@ -52,6 +55,13 @@ impl From<fs::Metadata> for FileIdentity {
     }
 }
 
+/// Holds a directory until the file is dropped: a log is opened, and a segment replaced, by one at a time.
+pub(super) fn hold(directory: &Path) -> io::Result<File> {
+    let file = File::open(directory)?;
+    file.lock()?;
+    Ok(file)
+}
+
 /// The disk itself.
 #[derive(Debug, Clone, Copy)]
 pub struct RealDisk;
@@ -68,6 +78,11 @@ impl Disk for RealDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "synced before by its caller, and the directory after")]
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {

@@ -14,6 +14,7 @@ mod disk;
 mod entries;
 mod follow;
 mod line;
+mod purge;
 mod recovery;
 mod search;
 mod segments;
@@ -26,6 +27,7 @@ pub use checkpoint::{Checkpoint, gateway_key_id};
 pub use disk::{Disk, DiskFile, FileIdentity, RealDisk};
 pub use entries::{Entries, EntriesFault, Entry};
 pub use follow::{Follower, Notice};
+pub use purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
 pub use recovery::{OpenFault, Torn};
 pub use segments::{SegmentLog, inspect};
 

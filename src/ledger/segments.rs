@@ -1,14 +1,17 @@
 //! The embedded log: append-only files of JSON lines, one writer, one write and one sync a batch.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::batch::Batch;
 use super::chain::Head;
-use super::disk::{Disk, DiskFile, FileIdentity};
+use super::disk::{Disk, DiskFile, FileIdentity, hold};
+use super::purge::ASIDE;
 use super::recovery::{OpenFault, Torn, scan, set_aside};
-use super::{AppendFault, Log, line};
+use super::{AppendFault, Log, line, search};
 use crate::limits;
 use crate::timestamp::Timestamp;
 
@@ -20,8 +23,8 @@ pub struct SegmentLog {
     topic_id: String,
     head: Head,
     last_timestamp: Option<Timestamp>,
-    /// Segments that are full, as they were left.
-    sealed: Vec<(PathBuf, FileIdentity)>,
+    /// Segments that are full, as they were left, in order.
+    sealed: Vec<Sealed>,
     current: Option<Segment>,
     /// A write or sync failed; what it left behind has not been cut off yet.
     broken: bool,
@@ -36,6 +39,14 @@ struct Segment {
     durable_bytes: u64,
 }
 
+#[derive(Debug)]
+struct Sealed {
+    path: PathBuf,
+    identity: FileIdentity,
+    /// Its last entry.
+    head: Head,
+}
+
 /// The file of the segment that begins with this entry.
 pub(super) fn segment_name(first_sequence: u64) -> String {
     format!("{first_sequence:020}.jsonl")
@@ -48,7 +59,7 @@ pub(super) fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OpenFault> {
     for entry in fs::read_dir(directory).map_err(fault)? {
         let path = entry.map_err(fault)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(".torn") {
+        if name.ends_with(".torn") || name.ends_with(ASIDE) {
             continue;
         }
         let first = name
@@ -78,6 +89,9 @@ impl SegmentLog {
             move |error| OpenFault::Io { path, error }
         };
         fs::create_dir_all(directory).map_err(io(directory))?;
+        // Until it is open: which segment is the one to write to is not settled before.
+        let _held = hold(directory).map_err(io(directory))?;
+        clear_aside(&*disk, directory)?;
         let mut segments = list(directory)?;
         let mut log = Self {
             disk,
@@ -92,13 +106,13 @@ impl SegmentLog {
         };
         let mut torn = None;
         if let Some((first, path)) = segments.pop() {
-            if let Some((_, before)) = segments.last() {
-                let (topic_id, head, time) = last_commit(before)?;
-                (log.topic_id, log.head, log.last_timestamp) = (topic_id, head, time);
-            }
-            for (_, path) in segments {
+            for (first, path) in segments {
+                if first != log.head.sequence + 1 {
+                    return Err(OpenFault::Gap { segment: name_of(&path), expected: log.head.sequence + 1 });
+                }
                 let identity = log.disk.identity(&path).map_err(io(&path))?;
-                log.sealed.push((path, identity));
+                (log.topic_id, log.head, log.last_timestamp) = last_commit(&path)?;
+                log.sealed.push(Sealed { path, identity, head: log.head });
             }
             torn = log.open_last(first, path, remembered)?;
         }
@@ -204,19 +218,28 @@ impl SegmentLog {
     fn seal_current(&mut self) -> Result<(), AppendFault> {
         if let Some(segment) = &self.current {
             let identity = segment.file.identity().map_err(AppendFault::NotDurable)?;
-            self.sealed.push((segment.path.clone(), identity));
+            self.sealed.push(Sealed { path: segment.path.clone(), identity, head: self.head });
             self.current = None;
         }
         Ok(())
     }
 
     /// Are all files still the ones that were written, and as they were left?
-    fn check_files(&self) -> Result<(), AppendFault> {
-        for (path, expected) in &self.sealed {
+    fn check_files(&mut self) -> Result<(), AppendFault> {
+        let mut before = Head::genesis(&self.topic_id);
+        for at in 0..self.sealed.len() {
+            let Some(Sealed { path, identity, head }) = self.sealed.get(at) else { break };
+            let (expected, head) = (*identity, *head);
             let found = self.identity(path)?;
-            if found != *expected {
-                return Err(changed(path, found, *expected));
+            if found != expected {
+                if found.bytes >= expected.bytes || !self.is_the_same_chain(path, found, before, head)? {
+                    return Err(changed(path, found, expected));
+                }
+                if let Some(sealed) = self.sealed.get_mut(at) {
+                    sealed.identity = found;
+                }
             }
+            before = head;
         }
         if let Some(segment) = &self.current {
             // The file that is open cannot lose its inode to another one.
@@ -228,6 +251,24 @@ impl SegmentLog {
             }
         }
         Ok(())
+    }
+
+    /// Retention drops bodies from full segments, and nothing else: followed through it, the chain ends where it
+    /// did, and every body that is left is the one it says it is.
+    fn is_the_same_chain(
+        &self,
+        path: &Path,
+        found: FileIdentity,
+        before: Head,
+        head: Head,
+    ) -> Result<bool, AppendFault> {
+        let mut file = File::open(path).map_err(AppendFault::NotDurable)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(AppendFault::NotDurable)?;
+        let scan = scan(&text, &self.topic_id, before, |_| {});
+        let whole = scan.bad_line.is_none() && scan.durable_bytes == text.len() as u64 && scan.head == head;
+        let own = file.metadata().map(FileIdentity::from).map_err(AppendFault::NotDurable)?;
+        Ok(whole && own == found)
     }
 
     fn identity(&self, path: &Path) -> Result<FileIdentity, AppendFault> {
@@ -342,18 +383,37 @@ fn topic_of(text: &[u8]) -> Option<String> {
 
 /// The commit line that ends a full segment, and the entry before it: what the next one builds on.
 fn last_commit(path: &Path) -> Result<(String, Head, Option<Timestamp>), OpenFault> {
-    let text = fs::read(path).map_err(|error| OpenFault::Io { path: path.to_owned(), error })?;
-    let damaged = || OpenFault::Damaged { segment: name_of(path), line: 0, after: 0 };
-    let mut lines = text.strip_suffix(b"\n").ok_or_else(damaged)?.rsplit(|byte| *byte == b'\n');
-    let Some(line::Line::Commit { sequence, running_hash }) = lines.next().and_then(line::read) else {
-        return Err(damaged());
-    };
-    let running_hash = super::RunningHash::from_hex(&running_hash).ok_or_else(damaged)?;
-    let last = lines.find_map(|line| match line::read(line) {
-        Some(line::Line::Event(event)) => Some(event),
-        _ => None,
+    let io = |error| OpenFault::Io { path: path.to_owned(), error };
+    let file = File::open(path).map_err(io)?;
+    let bytes = file.metadata().map_err(io)?.len();
+    let mut committed: Option<Head> = None;
+    let found = search::backwards(&file, bytes, |_, text| {
+        match (text.strip_suffix(b"\n").and_then(line::read), committed) {
+            (Some(line::Line::Commit { sequence, running_hash }), None) => {
+                let hash = super::RunningHash::from_hex(&running_hash);
+                committed = hash.map(|running_hash| Head { sequence, running_hash });
+                if committed.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(None) }
+            }
+            (Some(line::Line::Event(event)), Some(head)) if event.sequence == head.sequence => {
+                let time = Timestamp::parse(&event.consensus_timestamp);
+                ControlFlow::Break(Some((event.topic_id.into_owned(), head, time)))
+            }
+            _ => ControlFlow::Break(None),
+        }
     });
-    let event = last.filter(|event| event.sequence == sequence).ok_or_else(damaged)?;
-    let time = Timestamp::parse(&event.consensus_timestamp);
-    Ok((event.topic_id.into_owned(), Head { sequence, running_hash }, time))
+    let damaged = || OpenFault::Damaged { segment: name_of(path), line: 0, after: 0 };
+    found.map_err(io)?.flatten().ok_or_else(damaged)
+}
+
+/// Removes what a purge that was cut short left behind.
+fn clear_aside(disk: &dyn Disk, directory: &Path) -> Result<(), OpenFault> {
+    let fault = |error| OpenFault::Io { path: directory.to_owned(), error };
+    for entry in fs::read_dir(directory).map_err(fault)? {
+        let path = entry.map_err(fault)?.path();
+        if name_of(&path).ends_with(ASIDE) {
+            disk.remove(&path).map_err(fault)?;
+            disk.sync_directory(directory).map_err(fault)?;
+        }
+    }
+    Ok(())
 }

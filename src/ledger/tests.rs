@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod reading;
+mod retention;
 
 use super::*;
 use crate::proof::{Digest, Seed};
@@ -299,6 +300,11 @@ impl Disk for FaultyDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.call()?;
         RealDisk.remove(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call()?;
+        RealDisk.rename(from, to)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {

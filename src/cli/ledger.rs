@@ -1,0 +1,80 @@
+//! `handoffd ledger`: what is done to the ledger's files, as against what is in them.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::printer::GREEN;
+use super::sign::parse_seconds;
+use super::{Context, Exit, Failure};
+use crate::gateway::Files;
+use crate::ledger::{PurgeMode, RealDisk, purge_bodies};
+use crate::os::clock;
+
+/// Look after the ledger's files; works beside a running daemon.
+#[derive(Debug, Subcommand)]
+pub(super) enum LedgerCommand {
+    /// Drop the bodies of old entries; the chain stays as it is
+    Purge(Purge),
+}
+
+/// Drop the bodies of old entries; the chain stays as it is.
+///
+/// A body is the TaskSpec that a decision was about. Entries, their hashes and the digests of the bodies stay,
+/// so everything still verifies. The segment that is being written is left alone, whatever its age.
+#[derive(Debug, Args)]
+pub(super) struct Purge {
+    /// How old the entries must be, such as 12h or 90d
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    older_than: i64,
+
+    /// Say what would be dropped, and drop nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl LedgerCommand {
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Purge(purge) => purge.run(context),
+        }
+    }
+}
+
+impl Purge {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let ledger = Files::of(context.workspace.root()).ledger();
+        if !ledger.is_dir() {
+            return Err(Failure(format!("{} has no entries yet", ledger.display())));
+        }
+        let before = clock::now().plus_seconds(-self.older_than);
+        let mode = if self.dry_run { PurgeMode::Count } else { PurgeMode::Drop };
+        let purged =
+            purge_bodies(&RealDisk, &ledger, before, mode).map_err(|fault| Failure(fault.to_string()))?;
+        if context.printer.is_json() {
+            context.printer.value(&json!({
+                "dryRun": self.dry_run,
+                "before": before.to_nanoseconds(),
+                "segments": purged.segments,
+                "bodies": purged.bodies,
+                "bytes": purged.bytes,
+            }));
+        } else {
+            let word = if self.dry_run { "would drop" } else { "dropped" };
+            context.printer.line(&format!(
+                "{GREEN}{word}{GREEN:#} {} bodies, {} bytes, from {} segment(s): entries before {}",
+                purged.bodies,
+                purged.bytes,
+                purged.segments,
+                before.to_nanoseconds(),
+            ));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn parse_age(text: &str) -> Result<i64, String> {
+    match parse_seconds(text)? {
+        seconds @ 1..=3_153_600_000 => Ok(seconds),
+        _ => Err("between 1 second and 36500 days".to_owned()),
+    }
+}

@@ -1,0 +1,98 @@
+//! The ledger's files under the command line's hands, beside a writer that is at work.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use handoffd::ledger::{BatchBuilder, Log as _, RealDisk, SegmentLog};
+use handoffd::proof::Digest;
+use handoffd::timestamp::Timestamp;
+use serde_json::Value as Json;
+
+const TOPIC: &str = "gw_cli";
+
+fn ledger(workspace: &Path) -> PathBuf {
+    let path = workspace.join("memory/ledger");
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A log whose segments are full after one batch.
+fn open(workspace: &Path) -> SegmentLog {
+    let (log, _) = SegmentLog::open(Arc::new(RealDisk), &ledger(workspace), TOPIC, &[]).unwrap();
+    log.with_segment_bytes_max(1)
+}
+
+/// An entry and its body, in a batch of their own.
+fn append(log: &mut SegmentLog, kind: &str, handoff: &str, time: Timestamp) {
+    let mut builder = BatchBuilder::new(TOPIC, log.head(), log.last_timestamp());
+    let sequence = log.head().sequence + 1;
+    let body = format!("{{\"n\": {sequence}}}");
+    builder.body(Digest::of(body.as_bytes()), &body);
+    let stream = format!("task:{handoff}:attempt:1");
+    builder.event(
+        format!(
+            "{{\"payload\":{{\"codes\":[\"A2A_TEST\"],\"decision\":\"denied\"}},\"sender\":\"system\",\"stream\":\
+             {{\"context_id\":\"c\",\"correlation_id\":\"c\",\"stream_id\":\"{stream}\",\"stream_seq\":{sequence}}},\
+             \"ts\":\"2026-02-18T19:38:00Z\",\"type\":\"{kind}\",\"wire\":\"1.1\",\"wire_id\":\"wire_{sequence:08}\"}}"
+        ),
+        time,
+    );
+    let batch = builder.seal().unwrap();
+    log.append(log.head(), &batch).unwrap();
+}
+
+fn command(workspace: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_handoffd"));
+    command.current_dir(workspace).args(arguments).env_remove("HANDOFFD_WORKSPACE").env("NO_COLOR", "1");
+    command
+}
+
+fn run(workspace: &Path, arguments: &[&str]) -> Output {
+    command(workspace, arguments).output().unwrap()
+}
+
+fn json(workspace: &Path, arguments: &[&str]) -> Json {
+    let output = run(workspace, arguments);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn long_ago() -> Timestamp {
+    Timestamp::parse("2020-02-18T19:38:00Z").unwrap()
+}
+
+#[test]
+fn old_bodies_are_purged_beside_a_writer() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    assert_eq!(run(root, &["ledger", "purge", "--older-than", "90d"]).status.code(), Some(2), "nothing yet");
+    let mut log = open(root);
+    for _ in 0..3 {
+        append(&mut log, "gate.decided", "hs_1", long_ago());
+    }
+    let counted = json(root, &["ledger", "purge", "--older-than", "1d", "--dry-run", "--json"]);
+    assert_eq!(
+        (&counted["bodies"], &counted["dryRun"]),
+        (&Json::from(2), &Json::from(true)),
+        "not the last one"
+    );
+    let young = json(root, &["ledger", "purge", "--older-than", "36500d", "--json"]);
+    assert_eq!((&young["bodies"], &young["segments"]), (&Json::from(0), &Json::from(0)));
+    let dropped = run(root, &["ledger", "purge", "--older-than", "1d"]);
+    let said = String::from_utf8(dropped.stdout).unwrap();
+    assert!(said.starts_with("dropped 2 bodies, "), "{said}");
+    append(&mut log, "gate.decided", "hs_1", long_ago());
+    assert_eq!(run(root, &["audit", "verify"]).status.code(), Some(0));
+    for wrong in ["", "0d", "-1d", "40000d", "soon"] {
+        let output = run(root, &["ledger", "purge", "--older-than", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
+}
