@@ -96,3 +96,63 @@ fn old_bodies_are_purged_beside_a_writer() {
         assert_eq!(output.status.code(), Some(2), "{wrong}");
     }
 }
+
+/// What `audit tail` prints, line by line, while it runs.
+struct Running {
+    child: std::process::Child,
+    lines: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
+}
+
+impl Running {
+    fn start(workspace: &Path, arguments: &[&str]) -> Self {
+        use std::io::BufRead as _;
+        let mut child = command(workspace, arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// Waits for the next line.
+    fn line(&mut self) -> String {
+        self.lines.next().unwrap().unwrap()
+    }
+}
+
+#[test]
+fn tail_prints_entries_as_they_are_committed() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    let mut log = open(root);
+    for n in 1..=12 {
+        append(&mut log, "gate.decided", &format!("hs_{n}"), long_ago());
+    }
+    let first: Vec<String> = String::from_utf8(run(root, &["audit", "tail", "--no-follow"]).stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(first.len(), 10, "the last ten");
+    assert!(first[0].starts_with("       3  2020-02-18T19:38:00.00000000"), "{first:?}");
+    assert!(first[0].ends_with("Z  gate.decided        task:hs_3:attempt:1  denied A2A_TEST"), "{first:?}");
+
+    let mut all = Running::start(root, &["audit", "tail", "--from", "12", "--json"]);
+    let mut one = Running::start(root, &["audit", "tail", "--type", "task.failed", "--handoff", "hs_14"]);
+    let export = |n: usize| {
+        let text = String::from_utf8(run(root, &["audit", "export"]).stdout).unwrap();
+        text.lines().nth(n - 1).unwrap().to_owned()
+    };
+    assert_eq!(all.line(), export(12));
+    for n in 13..=15 {
+        append(&mut log, "gate.decided", &format!("hs_{n}"), long_ago());
+        append(&mut log, "task.failed", &format!("hs_{n}"), long_ago());
+        let (decided, failed) = (2 * n - 13, 2 * n - 12);
+        assert_eq!((all.line(), all.line()), (export(decided), export(failed)), "{n}");
+    }
+    let line = one.line();
+    assert!(line.contains("task.failed         task:hs_14:attempt:1"), "{line}");
+    // A reader that goes away ends it, at the latest with the next entry.
+    drop(all.lines);
+    append(&mut log, "gate.decided", "hs_16", long_ago());
+    assert_eq!(all.child.wait().unwrap().code(), Some(0));
+    one.child.kill().unwrap();
+    one.child.wait().unwrap();
+}

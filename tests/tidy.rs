@@ -91,6 +91,7 @@ fn is_hand(name: &str) -> bool {
         "settings/load.rs",
     const HANDS: [&str; 12] = [
     const HANDS: [&str; 13] = [
+    const HANDS: [&str; 14] = [
         "policy/load.rs",
         "ledger/bodies.rs",
         "ledger/disk.rs",
@@ -99,6 +100,7 @@ fn is_hand(name: &str) -> bool {
         "ledger/recovery.rs",
         "ledger/search.rs",
         "ledger/segments.rs",
+        "ledger/tail.rs",
         "ledger/verify/directory.rs",
         "state/publish.rs",
         "state/follow.rs",

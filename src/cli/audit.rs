@@ -25,6 +25,8 @@ pub(super) enum AuditCommand {
     List(List),
     /// Show one entry
     Show(Show),
+    /// Print the newest entries, and each next one when it is committed
+    Tail(super::tail::AuditTail),
     /// Compute everything again: the chain, the checkpoint, the state file
     Verify(Verify),
     /// Print the newest signed checkpoint
@@ -130,6 +132,7 @@ impl AuditCommand {
             Self::Export(export) => export.run(context, &files),
             Self::List(list) => list.run(context, &files),
             Self::Show(show) => show.run(context, &files),
+            Self::Tail(tail) => tail.run(context, &files),
             Self::Verify(verify) => verify.run(context, &files),
             Self::Checkpoint => {
                 let checkpoint =

@@ -17,6 +17,7 @@ mod serve;
 mod sign;
 mod state;
 mod token;
+mod tail;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -43,6 +43,15 @@ impl Printer {
         ignore_closed_pipe(io::stdout().lock().write_all(bytes));
     }
 
+    /// Text that somebody may be waiting for, at once. False if nobody reads it any more.
+    pub(super) fn stream(&self, text: &str) -> bool {
+        let mut out: Box<dyn io::Write> = match self.json {
+            true => Box::new(io::stdout().lock()),
+            false => Box::new(anstream::stdout().lock()),
+        };
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    }
+
     pub(super) fn error(&self, message: &str) {
         ignore_closed_pipe(writeln!(anstream::stderr().lock(), "{RED}error:{RED:#} {message}"));
     }

@@ -32,6 +32,10 @@ pub enum EntriesFault {
         segment: String,
         line: u64,
     },
+    /// Entries that were read were taken back by the writer: they had never become durable.
+    CutBack {
+        through: u64,
+    },
 }
 
 impl std::fmt::Display for EntriesFault {
@@ -40,6 +44,10 @@ impl std::fmt::Display for EntriesFault {
             Self::Open(fault) => write!(f, "{fault}"),
             Self::Io(error) => write!(f, "the ledger could not be read: {error}"),
             Self::Damaged { segment, line } => write!(f, "the ledger is damaged in {segment}, line {line}"),
+            Self::CutBack { through } => write!(
+                f,
+                "the writer took back entries up to {through} because the disk failed; what they said did not happen"
+            ),
         }
     }
 }

@@ -18,6 +18,7 @@ mod purge;
 mod recovery;
 mod search;
 mod segments;
+mod tail;
 pub mod verify;
 
 pub use batch::{Batch, BatchBuilder, EntryMeta};
@@ -30,6 +31,7 @@ pub use follow::{Follower, Notice};
 pub use purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
 pub use recovery::{OpenFault, Torn};
 pub use segments::{SegmentLog, inspect};
+pub use tail::Tail;
 
 /// A durable, ordered log with one writer.
 pub trait Log: Send {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod reading;
 mod retention;
+mod tailing;
 
 use super::*;
 use crate::proof::{Digest, Seed};
