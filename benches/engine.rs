@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use handoffd::engine::{Candidate, EngineFault, EngineHandle, Ruling, Setup};
+use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Ruling, Setup};
 use handoffd::ledger::{Entries, Log as _, RealDisk, SegmentLog};
 use handoffd::os::world::RealWorld;
 use handoffd::policy::{PolicySet, Workspace};
@@ -90,7 +90,7 @@ fn submit(engine: &EngineHandle, policies: &Arc<PolicySet>, name: &str, n: usize
     let ruling = Ruling {
         policies: policies.clone(),
         keyring: Arc::default(),
-        caller: Some("decision-router".into()),
+        asker: Asker::Agent("decision-router".into()),
     };
     let now = Timestamp::parse("2026-02-18T19:38:00Z").unwrap();
     let begun = Instant::now();

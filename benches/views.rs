@@ -60,6 +60,7 @@ fn wire(decision: u64, part: u64, now: Timestamp) -> String {
         stream_seq: part + 1,
         correlation_id: &correlation_id,
         lineage: Lineage::default(),
+        traceparent: None,
     };
     let digest = format!("sha256:{:064x}", scatter(decision));
     let codes = ["POLICY_AGENT_DENIED", "POLICY_ENVELOPE_EXPIRED", "A2A_ROUTE_UNKNOWN"];

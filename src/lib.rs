@@ -12,6 +12,7 @@ pub mod engine;
 pub mod evidence;
 pub mod gates;
 pub mod gateway;
+pub mod http;
 pub mod json;
 pub mod ledger;
 pub mod limits;

@@ -55,6 +55,41 @@ pub const WAITING_DECISIONS_MAX: usize = 10_000;
 /// How often the writer looks whether the ledger could be written, while it has nothing to write.
 pub const IDLE_CHECK_MS: u64 = 500;
 
+/// Batches that are kept for those who listen; whoever is further behind reads the ledger, so many entries at once.
+pub const HUB_BATCHES_MAX: usize = 256;
+pub const HUB_READ_ENTRIES: u64 = 1_000;
+
+/// TaskSpecs in one request.
+pub const BATCH_HANDOFFS_MAX: usize = 1_000;
+
+/// How often the disk and the clock are looked at, and what is written to see whether it can be.
+pub const PROBE_MS: u64 = 400;
+pub const PROBE_BYTES: usize = 4 * 1024;
+
+/// How far the clock may be behind the ledger before somebody should look at it.
+pub const CLOCK_BEHIND_S: i64 = 2;
+
+/// Rows of a page unless its reader asks for another number.
+pub const PAGE_ROWS: usize = 50;
+
+/// How long a question waits for the views to show what was durable when it was asked.
+pub const VIEW_WAIT_MS: u64 = 5_000;
+
+/// Connections to the views that are kept while nobody uses them.
+pub const VIEW_READERS_IDLE_MAX: usize = 16;
+
+/// How often a stream says that it is still there; clients give up after five seconds of silence.
+pub const STREAM_HEARTBEAT_S: u64 = 2;
+
+/// How long a client may take nothing of an answer that is ready for it.
+pub const WRITE_STALL_S: u64 = 20;
+
+/// Rules that change are read when they have been quiet for a moment, or after so many moments; and every so often
+/// where nobody tells of changes.
+pub const RELOAD_SETTLE_MS: u64 = 100;
+pub const RELOAD_SETTLE_MAX: usize = 10;
+pub const RELOAD_POLL_MS: u64 = 30_000;
+
 /// What one batch may hold before it goes out, even if more is waiting.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 

@@ -611,7 +611,7 @@ fn packets_are_converted_one_by_one_or_in_bulk() {
 /// The ledger as it is left by a gateway that decided two handoffs, seen through the command line.
 #[test]
 fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
-    use handoffd::engine::{Candidate, Ruling};
+    use handoffd::engine::{Asker, Candidate, Ruling};
     use handoffd::gateway::Gateway;
     use std::sync::Arc;
     let workspace = Workspace::new();
@@ -633,7 +633,7 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
         let ruling = Ruling {
             policies: policies.clone(),
             keyring: Arc::default(),
-            caller: Some("decision-router".into()),
+            asker: Asker::Agent("decision-router".into()),
         };
         let now = handoffd::timestamp::Timestamp::parse(NOW).unwrap();
         gateway.engine().submit_and_wait(Candidate::judge(body.into(), ruling, now).unwrap()).unwrap();

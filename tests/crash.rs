@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use handoffd::engine::{Candidate, EngineFault, EngineHandle, Ruling, Setup};
+use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Ruling, Setup};
 use handoffd::gates::Decision;
 use handoffd::ledger::{Entries, Log as _, RealDisk, SegmentLog};
 use handoffd::os::world::RealWorld;
@@ -60,7 +60,7 @@ fn child_that_is_killed() {
                     let ruling = Ruling {
                         policies: policies.clone(),
                         keyring: Arc::default(),
-                        caller: Some("decision-router".into()),
+                        asker: Asker::Agent("decision-router".into()),
                     };
                     let now = Timestamp::parse("2026-02-18T19:38:00Z").unwrap();
                     let candidate = Candidate::judge(body.into(), ruling, now).unwrap();

@@ -41,7 +41,7 @@ fn for_each_source(mut f: impl FnMut(&str, &str)) {
 /// The rooms in layers: a room may name rooms of the layers before its own, and its own parts.
 ///
 /// `policy/load.rs` and `ledger` also name `os`, which is every hand's.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["json", "timestamp"],
     &["limits"],
     &["proof"],
@@ -49,7 +49,8 @@ const LAYERS: [&[&str]; 9] = [
     &["policy", "ledger", "sealing"],
     &["dispatch"],
     &["callers", "gates", "settings", "state", "views"],
-    &["answer", "cases", "engine"],
+    &["cases", "engine"],
+    &["answer"],
     &["gateway", "http", "cli"],
 ];
 

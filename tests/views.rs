@@ -30,8 +30,8 @@ fn the_views_of_a_real_ledger_say_what_the_engine_decided() {
     let engine = EngineHandle::start(setup, none).unwrap();
     let policies = Arc::new(Workspace::new(env!("CARGO_MANIFEST_DIR")).load_policies().unwrap());
     let submit = |body: String, caller: &str| {
-        let (policies, caller) = (policies.clone(), Some(caller.into()));
-        let ruling = Ruling { policies, keyring: Arc::default(), caller };
+        let (policies, asker) = (policies.clone(), handoffd::engine::Asker::Agent(caller.into()));
+        let ruling = Ruling { policies, keyring: Arc::default(), asker };
         let now = Timestamp::parse("2026-02-18T19:38:00Z").unwrap();
         engine.submit_and_wait(Candidate::judge(body.into(), ruling, now).unwrap()).unwrap()
     };

@@ -102,6 +102,14 @@ impl Caller {
         self.role().may(act)
     }
 
+    /// The agent whose handoffs the caller sees, if it does not see all.
+    pub fn sees_only(&self) -> Option<&str> {
+        match self.role() {
+            Role::Orchestrator | Role::Agent => self.agent_id(),
+            Role::Operator | Role::Harness | Role::Auditor | Role::Admin => None,
+        }
+    }
+
     /// Does the caller see a handoff from this agent to that one? One that it does not see looks to it as if
     /// there were none.
     pub fn sees(&self, source_agent: &str, target_agent: &str) -> bool {

@@ -94,7 +94,7 @@ pub enum StandingFault {
 
 impl StandingFault {
     /// The member of a stored token that is wrong.
-    pub(super) fn member(self) -> &'static str {
+    pub(crate) fn member(self) -> &'static str {
         match self {
             Self::AgentMissing(_) | Self::AgentSpare(_) | Self::AgentInvalid => "agentId",
             Self::PrincipalSpare(_) | Self::PrincipalInvalid => "principal",

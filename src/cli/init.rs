@@ -46,14 +46,7 @@ const MEMORY_IGNORED: (&str, &str) = ("memory/.gitignore", include_str!("../../m
 impl Init {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = self.directory.as_deref().unwrap_or(context.workspace.root());
-        let (mut made, mut kept) = (Vec::new(), Vec::new());
-        for (path, text) in SHIPPED.into_iter().chain([MEMORY_IGNORED]) {
-            match write(root, path, text) {
-                Ok(true) => made.push(path),
-                Ok(false) => kept.push(path),
-                Err(error) => return Err(Failure(format!("{}: {error}", root.join(path).display()))),
-            }
-        }
+        let Scaffold { made, kept } = scaffold(root)?;
         if context.printer.is_json() {
             context.printer.value(&serde_json::json!({"workspace": root, "made": made, "kept": kept}));
             return Ok(Exit::Done);
@@ -72,6 +65,25 @@ impl Init {
         ));
         Ok(Exit::Done)
     }
+}
+
+/// What was made, and what was there already.
+pub(super) struct Scaffold {
+    pub(super) made: Vec<&'static str>,
+    kept: Vec<&'static str>,
+}
+
+/// Makes what a workspace lacks; files that exist are kept as they are.
+pub(super) fn scaffold(root: &Path) -> Result<Scaffold, Failure> {
+    let (mut made, mut kept) = (Vec::new(), Vec::new());
+    for (path, text) in SHIPPED.into_iter().chain([MEMORY_IGNORED]) {
+        match write(root, path, text) {
+            Ok(true) => made.push(path),
+            Ok(false) => kept.push(path),
+            Err(error) => return Err(Failure(format!("{}: {error}", root.join(path).display()))),
+        }
+    }
+    Ok(Scaffold { made, kept })
 }
 
 /// True if the file was made, false if there is one.

@@ -6,18 +6,20 @@
 mod audit;
 mod check;
 mod completions;
+mod daemon;
 mod evidence;
 mod init;
 mod key;
 mod ledger;
+mod logging;
 mod policy;
 mod printer;
 mod receipt;
 mod serve;
 mod sign;
 mod state;
-mod token;
 mod tail;
+mod token;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -61,6 +61,11 @@ impl Printer {
         Progress { what, shown: io::stderr().is_terminal().then_some(u64::MAX) }
     }
 
+    /// Text for people on standard error.
+    pub(super) fn say(&self, text: &str) {
+        ignore_closed_pipe(writeln!(anstream::stderr().lock(), "{text}"));
+    }
+
     pub(super) fn note(&self, message: &str) {
         ignore_closed_pipe(writeln!(anstream::stderr().lock(), "{YELLOW}note:{YELLOW:#} {message}"));
     }

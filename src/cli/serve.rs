@@ -1,11 +1,21 @@
-//! `handoffd serve`: reads the settings and shows them; the daemon itself is not built yet, and says so.
+//! `handoffd serve`: reads the settings, opens the workspace and serves it.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
 
 use clap::Args;
 
-use super::{Context, Exit, Failure};
+use super::daemon::Daemon;
+use super::printer::{BOLD, GREEN};
+use super::{Context, Exit, Failure, init, logging};
+use crate::callers::AdminFile;
 use crate::settings::{Effective, Flag, Problem};
 
 /// Run the gateway.
+///
+/// An empty workspace is filled with an example first. Policies, keys and tokens are read again when they change
+/// and on SIGHUP; SIGTERM and Ctrl-C finish what is under way and stop. Exit: 0 stopped, 2 wrong settings,
+/// 3 the workspace cannot be served.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     #[command(flatten)]
@@ -72,17 +82,55 @@ impl Serve {
             }
             return Ok(Exit::Done);
         }
-        // A workspace that could not be served is worth knowing about today.
-        let policies = context.workspace.load_policies()?;
-        context.workspace.load_keyring()?;
-        context.printer.note(&format!(
-            "the daemon comes next; the workspace is sound: {} route(s), {} delegation policy(ies), {}",
-            policies.routes().len(),
-            policies.policy_refs().count(),
-            policies.digest(),
+        logging::start(&effective.settings.log)?;
+        if !context.workspace.root().join("policies/routes.json").exists() {
+            let made = init::scaffold(context.workspace.root())?.made.len();
+            tracing::info!(files = made, "the workspace was empty; it has an example to start from now");
+        }
+        let mut bar = context.printer.progress("reading the ledger into the views");
+        let opened =
+            Daemon::open(&context.workspace, effective.settings, &mut |done, all| bar.tell(done, all));
+        drop(bar);
+        let daemon = match opened {
+            Ok(daemon) => daemon,
+            Err(Failure(why)) => {
+                context.printer.error(&why);
+                return Ok(Exit::Unavailable);
+            }
+        };
+        self.greet(context, &daemon);
+        daemon.run()?;
+        Ok(Exit::Done)
+    }
+
+    /// Says where it listens and what to try; for people only.
+    fn greet(&self, context: &Context, daemon: &Daemon) {
+        let address = daemon.address();
+        let scheme = if daemon.app().settings.tls.certificate.is_some() { "https" } else { "http" };
+        let digest = daemon.app().rules().current().in_force.policies.digest().to_string();
+        tracing::info!(%address, policies = digest, version = env!("CARGO_PKG_VERSION"), "listening");
+        if !std::io::stderr().is_terminal() {
+            return;
+        }
+        let root = context.workspace.root();
+        let at = |path: &str| {
+            if root == Path::new(".") { path.to_owned() } else { root.join(path).display().to_string() }
+        };
+        let token = at("memory/admin.token");
+        let made = match daemon.admin {
+            AdminFile::Made => " (just made, for you alone)",
+            AdminFile::Kept | AdminFile::Retired => "",
+        };
+        context.printer.say(&format!(
+            "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{scheme}://{address}{GREEN:#}\n\n  \
+             admin token  {token}{made}\n  \
+             what there is  {scheme}://{address}/openapi.json\n\n\
+             Ask for a handoff:\n\n  \
+             curl -s {scheme}://{address}/v1/handoffs -H \"Authorization: Bearer $(cat {token})\" \\\n    \
+             -H 'Content-Type: application/json' --data @{}\n\n\
+             Stop with Ctrl-C.\n",
+            at("docs/examples/taskspec-canonical.json"),
         ));
-        context.printer.note("until then: handoffd check docs/examples/taskspec-canonical.json");
-        Ok(Exit::Unavailable)
     }
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::facts::Facts;
 use super::standing::InForce;
-use crate::contract::Sealed;
+use crate::contract::{Sealed, TaskSpec};
+use crate::evidence::{HandoffEvidence, HandoffPacket, of_handoff};
 use crate::gates::{Caller, Claims, Ground, Judgement, Verdict, judge};
-use crate::json::read;
+use crate::json::{BodyFault, read};
 use crate::limits;
 use crate::policy::PolicySet;
 use crate::proof::Keyring;
@@ -24,6 +25,8 @@ pub struct Candidate {
     pub(super) verdict: Verdict,
     pub(super) claims: Option<Claims>,
     pub(super) traceparent: Option<Box<str>>,
+    /// What it emits if it is allowed; nothing while the gates are against it.
+    pub(super) evidence: Option<HandoffEvidence>,
 }
 
 /// What is in force: the policy set, the keys, and who asks.
@@ -31,25 +34,47 @@ pub struct Candidate {
 pub struct Ruling {
     pub policies: Arc<PolicySet>,
     pub keyring: Arc<Keyring>,
-    /// The agent that the caller speaks for; nothing for one that may name any source but for live work.
-    pub caller: Option<Arc<str>>,
+    pub asker: Asker,
+}
+
+/// Who asks, as a candidate keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asker {
+    /// Speaks for this agent and no other.
+    Agent(Arc<str>),
+    /// May name any source, but not for live work.
+    AnySourceButLive,
+    /// Only wants to know: the source is taken as stated. Never submits.
+    Unchecked,
+}
+
+impl Asker {
+    fn caller(&self) -> Caller<'_> {
+        match self {
+            Self::Agent(agent) => Caller::Agent(agent),
+            Self::AnySourceButLive => Caller::AnySourceButLive,
+            Self::Unchecked => Caller::Unchecked,
+        }
+    }
 }
 
 impl Candidate {
-    /// Judges a TaskSpec. The body must have been read before: one that cannot be read is no candidate.
-    pub fn judge(body: Arc<str>, ruling: Ruling, now: Timestamp) -> Option<Self> {
-        let caller = ruling.caller.as_deref().map_or(Caller::AnySourceButLive, Caller::Agent);
+    /// Judges a TaskSpec. A body that cannot be read at all is no candidate.
+    pub fn judge(body: Arc<str>, ruling: Ruling, now: Timestamp) -> Result<Self, BodyFault> {
+        let caller = ruling.asker.caller();
         let ground = Ground { policies: &ruling.policies, keyring: &ruling.keyring, caller, now };
         // The document borrows from the body, which the candidate takes along.
-        let (sealed, claims, facts, correlation_id, verdict) = {
-            let document = read(body.as_bytes(), limits::TASK_SPEC).ok()?;
+        let (sealed, claims, facts, correlation_id, evidence, verdict) = {
+            let document = read(body.as_bytes(), limits::TASK_SPEC)?;
             let Judgement { spec, verdict } = judge(&document, &ground);
             let sealed = Sealed::of(&document);
             let claims = Claims::of(&sealed, &spec, &verdict);
             let facts = Facts::of(&sealed, &spec);
-            (sealed, claims, facts, spec.correlation_id.get().map(|id| id.to_string()), verdict)
+            let evidence = verdict.reasons().is_empty().then(|| evidence_of(&spec)).flatten();
+            let correlation_id = spec.correlation_id.get().map(|id| id.to_string());
+            (sealed, claims, facts, correlation_id, evidence, verdict)
         };
-        Some(Self { body, ruling, sealed, facts, correlation_id, verdict, claims, traceparent: None })
+        Ok(Self { body, ruling, sealed, facts, correlation_id, verdict, claims, traceparent: None, evidence })
     }
 
     /// Remembers the W3C trace context that it came with.
@@ -86,11 +111,19 @@ impl Candidate {
             Some(in_force) => Ruling {
                 policies: in_force.policies.clone(),
                 keyring: in_force.keyring.clone(),
-                caller: self.ruling.caller,
+                asker: self.ruling.asker,
             },
             None => self.ruling,
         };
         let traceparent = self.traceparent;
-        Self::judge(self.body, ruling, now).map(|again| Self { traceparent, ..again })
+        Self::judge(self.body, ruling, now).ok().map(|again| Self { traceparent, ..again })
     }
+}
+
+/// What an allowed handoff emits: its packet, through the same adapter as any other.
+pub fn evidence_of(spec: &TaskSpec<'_>) -> Option<HandoffEvidence> {
+    let created_at = spec.created_at.get()?.to_string();
+    let message_id = spec.mention().and_then(|mention| mention.message_id.get()).map(|id| id.as_str());
+    let (handoff_id, source_agent) = (spec.handoff_id.get()?.as_str(), spec.source.agent_id.get()?.as_str());
+    of_handoff(&HandoffPacket { handoff_id, source_agent, created_at: &created_at, message_id }).ok()
 }

@@ -1,19 +1,29 @@
 //! Whether the ledger takes what is written to it, as of the last append or the last look at it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::timestamp::Timestamp;
+
 /// Shared by the writer, which knows, and the doors, which ask.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Health {
     head: AtomicU64,
+    /// The time of the last entry, in nanoseconds since 1970; the smallest number if there is none.
+    time: AtomicI64,
     failing: AtomicBool,
     fault: Mutex<Option<String>>,
 }
 
 impl Health {
-    pub(super) fn at(head: u64) -> Self {
-        Self { head: AtomicU64::new(head), ..Self::default() }
+    pub(super) fn at(head: u64, time: Option<Timestamp>) -> Self {
+        let time = time.and_then(Timestamp::unix_nanoseconds).unwrap_or(i64::MIN);
+        Self {
+            head: AtomicU64::new(head),
+            time: AtomicI64::new(time),
+            failing: AtomicBool::new(false),
+            fault: Mutex::new(None),
+        }
     }
 
     pub(super) fn set(&self, result: Result<(), String>) {
@@ -25,8 +35,16 @@ impl Health {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = result.err();
     }
 
-    pub(super) fn set_head(&self, sequence: u64) {
+    pub(super) fn set_head(&self, sequence: u64, time: Timestamp) {
         self.head.store(sequence, Ordering::Release);
+        if let Some(nanoseconds) = time.unix_nanoseconds() {
+            self.time.store(nanoseconds, Ordering::Release);
+        }
+    }
+
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        let time = self.time.load(Ordering::Acquire);
+        (time != i64::MIN).then(|| Timestamp::from_unix_nanoseconds(time))
     }
 
     pub(super) fn head(&self) -> u64 {

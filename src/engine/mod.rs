@@ -25,7 +25,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-pub use candidate::{Candidate, Ruling};
+pub use candidate::{Asker, Candidate, Ruling, evidence_of};
 pub use credentials::TokenFacts;
 pub use record::{Decided, DryRun, LedgerPlace, Pass};
 pub use standing::InForce;
@@ -166,7 +166,7 @@ impl EngineHandle {
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let sequencer = Sequencer::rebuild(log.topic_id(), log.head(), last_timestamp, history, world)?;
-        let health = Arc::new(Health::at(log.head().sequence));
+        let health = Arc::new(Health::at(log.head().sequence, last_timestamp));
         let watch = Watch { health: health.clone(), observer };
         let threads = threads::spawn(sequencer, log, follower, watch, inbox.clone(), messages);
         let threads = Mutex::new(threads.map_err(|error| EngineFault::NotDurable(error.to_string()))?);
@@ -240,6 +240,11 @@ impl EngineHandle {
     /// The last entry that is durable.
     pub fn head(&self) -> u64 {
         self.shared.health.head()
+    }
+
+    /// When the last entry was made, by the ledger's time.
+    pub fn ledger_time(&self) -> Option<Timestamp> {
+        self.shared.health.time()
     }
 
     /// Why the ledger does not take what is written to it, if it does not.

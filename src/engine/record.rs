@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::evidence::Handoff;
 use crate::gates::{Decision, Gate, Outcome, Reason};
 use crate::ledger::RunningHash;
+use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 
 /// A decision that is durable.
@@ -21,7 +23,9 @@ pub struct Decided {
     pub reasons: Vec<Reason>,
     pub policy_digest: String,
     /// Of the TaskSpec as it was first submitted.
-    pub task_spec_digest: String,
+    pub task_spec_digest: Digest,
+    /// What was visible of an allowed handoff; nothing for others.
+    pub tag: Option<Handoff>,
     /// The `gate.decided` entry.
     pub ledger: LedgerPlace,
     pub pass: Pass,

@@ -11,6 +11,7 @@ use super::record::{Decided, LedgerPlace, Pass};
 use super::standing::Standing;
 use crate::gates::{Decision, Gate, Outcome};
 use crate::ledger::Entry;
+use crate::proof::Digest;
 
 /// Reads decisions back from the ledger, group by group.
 #[derive(Default)]
@@ -93,7 +94,7 @@ impl Replay {
                     _ => None,
                 };
                 let decided = accepted.map(|decision| {
-                    Arc::new(Decided {
+                    Ok(Arc::new(Decided {
                         decision,
                         handoff_id: Some(facts.handoff_id.clone()),
                         correlation_id: Some(correlation_id.clone()),
@@ -103,13 +104,16 @@ impl Replay {
                         gates: payload.gates.iter().filter_map(|text| read_outcome(text)).collect(),
                         reasons: Vec::new(),
                         policy_digest: payload.policy_digest,
-                        task_spec_digest: facts.task_spec_digest.clone(),
+                        task_spec_digest: Digest::parse(&facts.task_spec_digest)
+                            .ok_or_else(|| bad("its digest is none"))?,
+                        // Made again from the TaskSpec that asks for it.
+                        tag: None,
                         ledger: LedgerPlace { sequence: entry.sequence, running_hash: entry.running_hash },
                         // Said anew with every answer that is given again.
                         pass: Pass::Withheld,
-                    })
+                    }))
                 });
-                index.take(&facts, &correlation_id, decided);
+                index.take(&facts, &correlation_id, decided.transpose()?);
             }
             _ => {}
         }

@@ -10,8 +10,10 @@ use super::record::{Decided, DryRun, LedgerPlace, Pass};
 use super::replay::Replay;
 use super::standing::{Changes, InForce, RouteChange, Standing};
 use super::{EngineFault, World};
+use crate::evidence::HandoffEvidence;
 use crate::gates::{Decision, Gate, Outcome, Reason, decision_of};
 use crate::ledger::{BatchBuilder, Entry, Head, Notice};
+use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::wire::{Event, EventTooLarge, Kind, Lineage, Sender as WireSender, StreamId, WireId};
 
@@ -247,13 +249,14 @@ impl Sequencer {
             ),
             None => None,
         };
+        let evidence = candidate.evidence.as_ref().filter(|_| decision == Decision::Allowed);
         let [.., building] = &self.standing;
         let (decided_seq, cause) = match facts {
             Some(_) => (2, Some(created_id)),
             None => (building.gateway_seq + 1, None),
         };
         let verdict = event(decided_id, Kind::GateDecided, decided_seq, cause)
-            .to_text(|payload| write_decided(payload, candidate, decision, &gates, &reasons))
+            .to_text(|payload| write_decided(payload, candidate, evidence, decision, &gates, &reasons))
             .map_err(too_large)?;
         let (last_kind, codes) = match decision {
             Decision::Allowed => (Kind::TaskAvailable, None),
@@ -280,6 +283,9 @@ impl Sequencer {
             let [.., building] = &mut self.standing;
             building.gateway_seq = decided_seq;
         }
+        if let Some(evidence) = evidence {
+            batch.body(Digest::of(evidence.event.as_bytes()), &evidence.event);
+        }
         let meta = batch.event(verdict, now);
         if let Some(last) = last {
             batch.event(last, now);
@@ -294,7 +300,8 @@ impl Sequencer {
             gates,
             reasons,
             policy_digest: candidate.verdict.policy_digest().to_string(),
-            task_spec_digest: candidate.sealed.task_spec_digest.to_string(),
+            task_spec_digest: candidate.sealed.task_spec_digest,
+            tag: evidence.map(|evidence| evidence.handoff),
             ledger: LedgerPlace { sequence: meta.sequence, running_hash: meta.running_hash },
             pass: match decision {
                 Decision::Allowed => Pass::Dispatch { until: candidate.verdict.holds_until() },
@@ -374,7 +381,8 @@ fn given_again(decided: &Decided, candidate: &Candidate) -> Decided {
             .map_or(Pass::Withheld, |asked| Pass::Waits { until: verdict.approval_until(asked) }),
         Decision::Denied | Decision::Expired => Pass::None,
     };
-    Decided { replayed: true, pass, ..decided.clone() }
+    let tag = decided.tag.or(candidate.evidence.as_ref().map(|evidence| evidence.handoff));
+    Decided { replayed: true, pass, tag, ..decided.clone() }
 }
 
 fn codes_of(reasons: &[Reason]) -> Vec<&'static str> {
@@ -387,6 +395,7 @@ fn codes_of(reasons: &[Reason]) -> Vec<&'static str> {
 fn write_decided(
     payload: &mut crate::wire::Payload<'_, '_>,
     candidate: &Candidate,
+    evidence: Option<&HandoffEvidence>,
     decision: Decision,
     gates: &[(Gate, Outcome)],
     reasons: &[Reason],
@@ -395,6 +404,9 @@ fn write_decided(
         gates.iter().map(|(gate, outcome)| format!("{}:{}", gate.id(), outcome.as_str())).collect();
     payload.texts("codes", &codes_of(reasons));
     payload.text("decision", decision.as_str());
+    if let Some(evidence) = evidence {
+        payload.text("evidenceDigest", &Digest::of(evidence.event.as_bytes()).to_string());
+    }
     payload.texts("gates", &outcomes);
     payload.text("policyDigest", &candidate.verdict.policy_digest().to_string());
     payload.text("taskSpecDigest", &candidate.sealed.task_spec_digest.to_string());

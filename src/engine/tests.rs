@@ -49,7 +49,7 @@ fn policies() -> Arc<PolicySet> {
 }
 
 fn ruling(caller: &str) -> Ruling {
-    Ruling { policies: policies(), keyring: Arc::new(Keyring::default()), caller: Some(caller.into()) }
+    Ruling { policies: policies(), keyring: Arc::new(Keyring::default()), asker: Asker::Agent(caller.into()) }
 }
 
 fn in_force(policies: Arc<PolicySet>, keyring: Keyring) -> Arc<InForce> {

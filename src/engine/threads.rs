@@ -108,7 +108,7 @@ fn write(
         watch.observer.append_ended(result.is_ok());
         watch.health.set(result.clone());
         if result.is_ok() {
-            watch.health.set_head(batch.head().sequence);
+            watch.health.set_head(batch.head().sequence, batch.last_timestamp());
         }
         // What a reply says is already where followers show it.
         let notice = result.as_ref().ok().and_then(|()| follower.durable(batch.entries()));

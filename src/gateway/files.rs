@@ -9,12 +9,22 @@ use super::GatewayFault;
 /// The files in `memory/`.
 #[derive(Debug, Clone)]
 pub struct Files {
+    workspace: PathBuf,
     memory: PathBuf,
 }
 
 impl Files {
     pub fn of(workspace: &Path) -> Self {
-        Self { memory: workspace.join("memory") }
+        Self { workspace: workspace.to_owned(), memory: workspace.join("memory") }
+    }
+
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// What is written to see whether anything can be.
+    pub fn probe(&self) -> PathBuf {
+        self.memory.join(".probe")
     }
 
     /// The segments of the ledger.

@@ -6,25 +6,39 @@
 
 mod checkpoints;
 mod files;
+mod hub;
 mod lock;
+mod probe;
+mod rules;
 mod views;
+mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use checkpoints::read_checkpoint;
 pub use files::Files;
-pub use lock::{LockFault, WorkspaceLock};
+pub use hub::{Hub, Listener, Told};
+pub use lock::{Holder, LockFault, WorkspaceLock};
+pub use probe::Probe;
+pub use rules::{Failed, Reloaded, RuleKeeper, Rules};
 pub use views::ViewsProgress;
+pub use watch::{Bell, Watch};
 
-use crate::engine::{EngineFault, EngineHandle, Setup};
-use crate::ledger::{Checkpoint, Entries, Head, Log as _, OpenFault, RealDisk, SegmentLog, Torn, inspect};
+use crate::engine::{EngineFault, EngineHandle, Observer, Setup};
+use crate::ledger::{
+    Checkpoint, Entries, Head, Log as _, OpenFault, PurgeFault, PurgeMode, RealDisk, SegmentLog, Torn,
+    inspect, purge_bodies,
+};
+use crate::limits;
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
-use crate::state::{Published, Publisher, StateFollower, rebuild};
+use crate::state::{Published, Publisher, StateFollower, StateWatch, rebuild};
+use crate::timestamp::Timestamp;
 use crate::views::{Reader, ViewsFault};
 use checkpoints::Checkpointer;
+use hub::HubFollower;
 use views::{Following, ViewsFollower, follow};
 
 /// A workspace that is open for decisions.
@@ -35,10 +49,32 @@ pub struct Gateway {
     topic_id: String,
     seed: Arc<Seed>,
     torn: Option<Torn>,
+    state: StateWatch,
+    hub: Hub,
     views: Arc<ViewsProgress>,
-    views_thread: Option<std::thread::JoinHandle<()>>,
+    views_thread: Mutex<Option<std::thread::JoinHandle<()>>>,
     // Held as long as the gateway is: dropped last.
     _lock: WorkspaceLock,
+}
+
+/// How a workspace is opened, where it matters.
+pub struct Opening {
+    /// Decisions that may wait.
+    pub waiting_max: usize,
+    /// Who counts.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self { waiting_max: limits::WAITING_DECISIONS_MAX, observer: None }
+    }
+}
+
+impl std::fmt::Debug for Opening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Opening({})", self.waiting_max)
+    }
 }
 
 /// Why a workspace does not open.
@@ -100,13 +136,14 @@ impl std::error::Error for GatewayFault {}
 impl Gateway {
     /// Opens a workspace for decisions; `address` is told to whoever finds it locked.
     pub fn open(workspace: &Path, address: &str) -> Result<Self, GatewayFault> {
-        Self::open_telling(workspace, address, &mut |_, _| {})
+        Self::open_telling(workspace, address, Opening::default(), &mut |_, _| {})
     }
 
     /// The same; `tell` hears how many entries of how many the views have caught up with.
     pub fn open_telling(
         workspace: &Path,
         address: &str,
+        opening: Opening,
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GatewayFault> {
         let files = Files::of(workspace);
@@ -129,10 +166,17 @@ impl Gateway {
             return Err(GatewayFault::State { path: files.state(), published });
         }
         let state = StateFollower::start(view, publisher).map_err(io)?;
+        let state_watch = state.watch();
+        let hub = Hub::new(files.ledger());
         let Following { feed, progress, thread } = follow(&files, &topic_id, head, tell)?;
         let follower = Checkpointer::new(state, &topic_id, head.sequence, files.checkpoint(), seed.clone());
-        let setup = Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld::default()))
-            .followed_by(Box::new(ViewsFollower { next: follower, feed }));
+        let follower = HubFollower { next: ViewsFollower { next: follower, feed }, hub: hub.clone() };
+        let mut setup = Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld::default()))
+            .followed_by(Box::new(follower));
+        setup.waiting_max = opening.waiting_max;
+        if let Some(observer) = opening.observer {
+            setup = setup.observed_by(observer);
+        }
         let entries =
             history()?.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
         let engine = EngineHandle::start(setup, entries).map_err(GatewayFault::Engine)?;
@@ -142,8 +186,10 @@ impl Gateway {
             topic_id,
             seed,
             torn,
+            state: state_watch,
+            hub,
             views: progress,
-            views_thread: Some(thread),
+            views_thread: Mutex::new(Some(thread)),
             _lock: lock,
         })
     }
@@ -166,6 +212,40 @@ impl Gateway {
         self.torn.as_ref()
     }
 
+    /// The published state.
+    pub fn state(&self) -> &StateWatch {
+        &self.state
+    }
+
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// A listener that hears every entry from number `from` on.
+    pub fn listen(&self, from: u64) -> Listener {
+        let engine = self.engine.clone();
+        self.hub.listen(from, move || engine.head())
+    }
+
+    /// A checkpoint of what is durable now, signed; nothing if the ledger is empty.
+    pub fn checkpoint(&self) -> Result<Option<Checkpoint>, GatewayFault> {
+        let head = self.engine.head();
+        let mut last = Entries::read(&self.files.ledger(), head, head).map_err(bad_ledger)?;
+        let Some(entry) = last.next().transpose().map_err(bad_ledger)? else { return Ok(None) };
+        let head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
+        Ok(Some(Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed)))
+    }
+
+    /// Drops the bodies of entries older than this, and says how many; the chain stays as it is.
+    pub fn drop_bodies(&self, before: Timestamp) -> Result<u64, PurgeFault> {
+        purge_bodies(&RealDisk, &self.files.ledger(), before, PurgeMode::Drop).map(|purged| purged.bodies)
+    }
+
+    /// The gateway's own key, for receipts.
+    pub fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
     /// How far the views have come.
     pub fn views(&self) -> &ViewsProgress {
         &self.views
@@ -176,16 +256,18 @@ impl Gateway {
         Reader::open(&self.files.views())
     }
 
-    fn stop(&mut self) {
+    fn stop(&self) {
         self.engine.stop();
         // The writer has let go of its end of the line, so the thread ends when all is applied.
-        if let Some(thread) = self.views_thread.take() {
+        let thread = self.views_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
 
-    /// Decides what is in line, and leaves a checkpoint of the very end.
-    pub fn close(mut self) -> Result<Option<Checkpoint>, GatewayFault> {
+    /// Decides what is in line, and leaves a checkpoint of the very end. The workspace stays locked until the
+    /// gateway is dropped.
+    pub fn finish(&self) -> Result<Option<Checkpoint>, GatewayFault> {
         self.stop();
         let Some((_, head)) = inspect(&self.files.ledger()).map_err(GatewayFault::Ledger)? else {
             return Ok(None);
@@ -194,6 +276,11 @@ impl Gateway {
         checkpoints::write(&self.files.checkpoint(), &checkpoint)
             .map_err(|error| GatewayFault::Io { path: self.files.checkpoint(), why: error.to_string() })?;
         Ok(Some(checkpoint))
+    }
+
+    /// The same, and gives the workspace back.
+    pub fn close(self) -> Result<Option<Checkpoint>, GatewayFault> {
+        self.finish()
     }
 }
 

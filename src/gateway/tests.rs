@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::engine::{Candidate, Ruling};
+use crate::engine::{Asker, Candidate, Ruling};
 use crate::gates::Decision;
 use crate::policy::Workspace;
 
@@ -12,7 +12,7 @@ fn decide(gateway: &Gateway, n: usize) -> Decision {
     let policies = Arc::new(Workspace::new(env!("CARGO_MANIFEST_DIR")).load_policies().unwrap());
     let id = format!("hs_gateway_{n:04}");
     let body = CANONICAL.replace("hs_20260218_router_0001", &id).replace("idem_swap_cycle_9001", &id);
-    let ruling = Ruling { policies, keyring: Arc::default(), caller: Some("decision-router".into()) };
+    let ruling = Ruling { policies, keyring: Arc::default(), asker: Asker::Agent("decision-router".into()) };
     let candidate = Candidate::judge(body.into(), ruling, clock::now()).unwrap();
     gateway.engine().submit_and_wait(candidate).unwrap().decision
 }
@@ -126,8 +126,10 @@ fn a_query_made_right_after_a_reply_sees_that_decision() {
             let _ = fs::remove_file(format!("{}{suffix}", path.display()));
         }
         let mut told = Vec::new();
-        let gateway =
-            Gateway::open_telling(workspace.path(), "x", &mut |done, all| told.push((done, all))).unwrap();
+        let gateway = Gateway::open_telling(workspace.path(), "x", Opening::default(), &mut |done, all| {
+            told.push((done, all));
+        })
+        .unwrap();
         assert_eq!(ids(&gateway), seen, "{change}");
         assert_eq!(told, [(0, 15)], "{change}");
         gateway.close().unwrap();

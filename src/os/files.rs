@@ -84,6 +84,14 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Can something be written here? Writes so many bytes and takes them away again.
+pub(crate) fn probe(path: &Path, bytes: usize) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let result = file.write_all(&vec![0; bytes]);
+    drop(file);
+    result.and(fs::remove_file(path))
+}
+
 /// Tells one state of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::references::{Reference, ReferenceFile, References};
 use super::set::{PolicyFault, PolicySet, ROUTES_PATH};
 use crate::limits;
-use crate::os::files;
+use crate::os::{files, turns};
 use crate::proof::{Digest, Keyring};
 
 /// A directory with `policies/`, `memory/` and the files that TaskSpecs refer to.
@@ -83,6 +83,29 @@ impl Workspace {
             Err(error) => return Err(WorkspaceFault::Keyring { path, why: plain(&error) }),
         };
         Keyring::parse(&bytes).map_err(|fault| WorkspaceFault::Keyring { path, why: fault.to_string() })
+    }
+
+    /// Changes the keyring: two programs that do take turns, and the second one sees what the first one did.
+    pub(crate) fn change_keyring(
+        &self,
+        change: impl FnOnce(&mut Keyring) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let path = self.keyring_path();
+        let io = |error: io::Error| format!("{}: {}", path.display(), plain(&error));
+        let _turn = turns::take(&self.root, ".keyring.lock").map_err(io)?;
+        let mut keyring = self.load_keyring().map_err(|fault| fault.to_string())?;
+        change(&mut keyring)?;
+        files::replace_private(&path, &keyring.to_file()).map_err(io)
+    }
+
+    /// The directories at the root that may hold what TaskSpecs refer to.
+    pub(crate) fn reference_directories(root: &Path) -> Vec<String> {
+        let entries = fs::read_dir(root).into_iter().flatten().flatten();
+        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        directories
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| !name.starts_with('.') && !is_left_out("", name))
+            .collect()
     }
 
     fn not_a_workspace(&self, why: String) -> WorkspaceFault {

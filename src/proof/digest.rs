@@ -18,6 +18,11 @@ impl Digest {
         Self(bytes)
     }
 
+    /// Reads `sha256:` and 64 lower-case hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        from_hex(text.strip_prefix("sha256:")?).map(Self)
+    }
+
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -64,6 +64,24 @@ impl StateFollower {
         Ok(Self { desk, wake })
     }
 
+    /// For those who want to know how it goes.
+    pub fn watch(&self) -> StateWatch {
+        StateWatch { desk: self.desk.clone() }
+    }
+}
+
+/// The state as it stands, for those who show it.
+#[derive(Debug, Clone)]
+pub struct StateWatch {
+    desk: Arc<Mutex<Desk>>,
+}
+
+impl StateWatch {
+    /// The document, as the file has it or is about to.
+    pub fn document(&self) -> String {
+        lock(&self.desk).view.render()
+    }
+
     /// Why the file is not what it should be, if it is not.
     pub fn fault(&self) -> Option<String> {
         lock(&self.desk).fault.clone()

@@ -9,7 +9,7 @@ mod publish;
 mod rebuild;
 mod view;
 
-pub use follow::StateFollower;
+pub use follow::{StateFollower, StateWatch};
 pub use publish::{Publisher, Replaced};
 pub use rebuild::{Published, RebuildFault, rebuild};
 pub use view::{StateFault, StateView};

@@ -1,0 +1,145 @@
+//! The running gateway: opens the workspace, serves it, watches its rules, and lets go of it in order.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::Failure;
+use crate::callers::{AdminFile, TokenFiles};
+use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Watch};
+use crate::http::{App, Listening, Metrics, listen};
+use crate::os::clock;
+use crate::policy::Workspace;
+use crate::settings::{LedgerUrl, PolicyReload, Settings};
+
+/// A gateway that is ready to serve.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    app: Arc<App>,
+    listening: Listening,
+    workspace: Workspace,
+    pub(super) admin: AdminFile,
+}
+
+impl Daemon {
+    /// Binds the address, opens the workspace and puts its rules in force.
+    pub(super) fn open(
+        workspace: &Workspace,
+        settings: Settings,
+        tell: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, Failure> {
+        if settings.ledger.url != LedgerUrl::Segments {
+            return Err(Failure(format!(
+                "the ledger `{}` cannot be served yet; leave [ledger] url at \"segments\"",
+                settings.ledger.url.masked()
+            )));
+        }
+        // The address first: whoever finds the workspace locked is told where it is served.
+        let listening = listen(settings.server.listen).map_err(|fault| Failure(fault.to_string()))?;
+        let metrics = Arc::new(Metrics::new());
+        let opening =
+            Opening { waiting_max: settings.server.waiting_decisions_max, observer: Some(metrics.clone()) };
+        let address = listening.address().to_string();
+        let gateway = Gateway::open_telling(workspace.root(), &address, opening, tell)
+            .map_err(|fault| Failure(fault.to_string()))?;
+        if let Some(torn) = gateway.torn() {
+            tracing::warn!(bytes = torn.bytes, file = %torn.file.display(), "a crash had left something behind the last commit; it was never acknowledged");
+        }
+        let (_, admin) = TokenFiles::of(workspace.root())
+            .ensure_admin(clock::now())
+            .map_err(|fault| Failure(fault.to_string()))?;
+        let rules = RuleKeeper::start(workspace.clone(), gateway.engine().clone()).map_err(Failure)?;
+        let app = App::new(gateway, rules, settings, metrics)?;
+        Ok(Self { app, listening, workspace: workspace.clone(), admin })
+    }
+
+    pub(super) fn address(&self) -> std::net::SocketAddr {
+        self.listening.address()
+    }
+
+    pub(super) fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// Serves until it is told to stop; then finishes what is under way and leaves a checkpoint.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let Self { app, listening, workspace, .. } = self;
+        let by_itself = app.settings.policy.reload == PolicyReload::Auto;
+        let watch = Watch::over(workspace.root(), by_itself);
+        let bell = watch.bell();
+        follow_rules(app.clone(), watch)?;
+        if let Some(keep) = app.settings.retention.bodies {
+            drop_bodies(app.clone(), keep)?;
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let served = runtime.block_on(serve(app.clone(), listening, workspace.root(), bell));
+        tracing::info!("stopping");
+        let finished = app.gateway().finish();
+        // What is still waiting on a socket has been told to end; nothing more is decided.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        served?;
+        finished.map_err(|fault| Failure(fault.to_string()))?;
+        tracing::info!(entries = app.gateway().engine().head(), "stopped");
+        Ok(())
+    }
+}
+
+async fn serve(app: Arc<App>, listening: Listening, workspace: &Path, bell: Bell) -> Result<(), Failure> {
+    let (mut hang_up, mut terminate) = (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        while hang_up.recv().await.is_some() {
+            bell.ring();
+        }
+    });
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    listening.serve(app, workspace, stop).await.map_err(|fault| Failure(fault.to_string()))
+}
+
+/// Puts changed rules in force as they change.
+fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
+    let follow = move || {
+        loop {
+            watch.wait();
+            let reloaded = app.rules().reload();
+            app.metrics.reloaded(!matches!(reloaded, Reloaded::Failed(_)));
+            match reloaded {
+                Reloaded::Same => {}
+                Reloaded::Changed { policies } => {
+                    let digest = app.rules().current().in_force.policies.digest().to_string();
+                    tracing::info!(policies, digest, "changed rules are in force");
+                }
+                Reloaded::Failed(failed) => {
+                    tracing::error!(why = %crate::json::printable(&failed.why), "changed rules are not in force; the ones before them are");
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("rules".into()).spawn(follow)?;
+    Ok(())
+}
+
+/// Drops bodies that are older than they are to be kept; the chain stays as it is.
+fn drop_bodies(app: Arc<App>, keep: Duration) -> Result<(), Failure> {
+    const EVERY: Duration = Duration::from_secs(60 * 60);
+    let drop_old = move || {
+        loop {
+            let seconds = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX / 4);
+            match app.gateway().drop_bodies(clock::now().plus_seconds(-seconds)) {
+                Ok(bodies) if bodies > 0 => tracing::info!(bodies, "old bodies were dropped"),
+                Ok(_) => {}
+                Err(fault) => tracing::error!(%fault, "old bodies could not be dropped"),
+            }
+            std::thread::sleep(EVERY);
+        }
+    };
+    std::thread::Builder::new().name("retention".into()).spawn(drop_old)?;
+    Ok(())
+}

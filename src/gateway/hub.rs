@@ -1,0 +1,145 @@
+//! Tells those who listen what has become durable, as it does.
+//!
+//! Listeners take at their own pace. What has fallen out of the line for one that is slow is read from the ledger
+//! instead, so nobody is waited for and nothing is kept for them without bound.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::ledger::{Entries, EntriesFault, Entry, Follower, Notice};
+use crate::limits;
+
+/// An entry, and the stream it belongs to.
+#[derive(Debug, Clone)]
+pub struct Told {
+    pub entry: Entry,
+    pub stream_id: String,
+    pub stream_seq: u64,
+    pub kind: String,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    #[serde(rename = "type")]
+    kind: String,
+    stream: Stream,
+}
+
+#[derive(Deserialize)]
+struct Stream {
+    stream_id: String,
+    stream_seq: u64,
+}
+
+impl Told {
+    /// Nothing if the text is no Wire event, which nothing in a ledger of ours is.
+    pub fn of(entry: Entry) -> Option<Self> {
+        let Wire { kind, stream: Stream { stream_id, stream_seq } } =
+            serde_json::from_str(&entry.wire).ok()?;
+        Some(Self { entry, stream_id, stream_seq, kind })
+    }
+}
+
+/// The line that listeners stand at.
+#[derive(Debug, Clone)]
+pub struct Hub {
+    line: broadcast::Sender<Arc<Vec<Told>>>,
+    ledger: PathBuf,
+}
+
+impl Hub {
+    pub(super) fn new(ledger: PathBuf) -> Self {
+        Self { line: broadcast::Sender::new(limits::HUB_BATCHES_MAX), ledger }
+    }
+
+    /// A listener that hears every entry from number `from` on. `head` tells what is durable now.
+    pub fn listen(&self, from: u64, head: impl Fn() -> u64 + Send + Sync + 'static) -> Listener {
+        // In this order: what becomes durable in between is both read and heard, and told once.
+        let line = self.line.subscribe();
+        let through = head();
+        let (ledger, ready) = (self.ledger.clone(), VecDeque::new());
+        Listener { line, ledger, ready, next: from.max(1), through, head: Box::new(head) }
+    }
+}
+
+/// Hands entries on, and to those who listen.
+pub(super) struct HubFollower<F> {
+    pub(super) next: F,
+    pub(super) hub: Hub,
+}
+
+impl<F: Follower> Follower for HubFollower<F> {
+    fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
+        let notice = self.next.durable(entries);
+        if self.hub.line.receiver_count() > 0 {
+            let told = entries.iter().cloned().filter_map(Told::of).collect();
+            // Nobody left to hear it is no fault.
+            let _ = self.hub.line.send(Arc::new(told));
+        }
+        notice
+    }
+}
+
+/// One who listens.
+pub struct Listener {
+    line: broadcast::Receiver<Arc<Vec<Told>>>,
+    ledger: PathBuf,
+    ready: VecDeque<Told>,
+    /// The next entry to tell.
+    next: u64,
+    /// Up to here the ledger is read; from there on the line is heard.
+    through: u64,
+    head: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Listener(next {})", self.next)
+    }
+}
+
+impl Listener {
+    /// The next entry, when there is one; nothing when there will be none. Safe to stop waiting for at any time.
+    pub async fn next(&mut self) -> Option<Told> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                // Read and heard: told once.
+                if told.entry.sequence < self.next {
+                    continue;
+                }
+                self.next = told.entry.sequence + 1;
+                return Some(told);
+            }
+            if self.next <= self.through {
+                self.ready = self.read().await.ok()?;
+                if self.ready.is_empty() {
+                    return None;
+                }
+                continue;
+            }
+            match self.line.recv().await {
+                Ok(told) => {
+                    self.ready.extend(told.iter().filter(|told| told.entry.sequence >= self.next).cloned())
+                }
+                Err(RecvError::Lagged(_)) => self.through = (self.head)(),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<VecDeque<Told>, EntriesFault> {
+        let (ledger, from) = (self.ledger.clone(), self.next);
+        let through = self.through.min(from + limits::HUB_READ_ENTRIES - 1);
+        let read = move || {
+            let entries = Entries::read(&ledger, from, through)?;
+            entries.filter_map(|entry| entry.map(Told::of).transpose()).collect()
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_else(|error| Err(EntriesFault::Io(std::io::Error::other(error))))
+    }
+}

@@ -1,0 +1,66 @@
+//! Looks at the disk and the clock before anybody needs them, so that readiness turns red without a decision
+//! having to fail first.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::engine::EngineHandle;
+use crate::limits;
+use crate::os::{clock, files};
+
+/// What was found when it was last looked at.
+#[derive(Debug)]
+pub struct Probe {
+    found: Arc<Mutex<Found>>,
+    // Gone with the probe, and then the thread ends.
+    _stop: Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    disk: Option<String>,
+    clock: Option<String>,
+}
+
+impl Probe {
+    /// Starts to look, at a file in `memory/` and at the clock.
+    pub fn start(path: PathBuf, engine: EngineHandle) -> std::io::Result<Self> {
+        let found = Arc::new(Mutex::new(look(&path, &engine)));
+        let (stop, stopped) = channel::<()>();
+        let shared = found.clone();
+        std::thread::Builder::new().name("probe".into()).spawn(move || {
+            let pause = Duration::from_millis(limits::PROBE_MS);
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                let now = look(&path, &engine);
+                *lock(&shared) = now;
+            }
+        })?;
+        Ok(Self { found, _stop: stop })
+    }
+
+    /// Why nothing can be written, if nothing can.
+    pub fn disk(&self) -> Option<String> {
+        lock(&self.found).disk.clone()
+    }
+
+    /// What is wrong with the clock, if something is.
+    pub fn clock(&self) -> Option<String> {
+        lock(&self.found).clock.clone()
+    }
+}
+
+fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
+    found.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn look(path: &std::path::Path, engine: &EngineHandle) -> Found {
+    let disk = files::probe(path, limits::PROBE_BYTES)
+        .err()
+        .map(|error| format!("memory/ cannot be written: {error}"));
+    let behind = engine.ledger_time().map_or(0, |last| last.seconds_since(clock::now()));
+    let clock = (behind > limits::CLOCK_BEHIND_S)
+        .then(|| format!("the clock is {behind} s behind the last entry of the ledger"));
+    Found { disk, clock }
+}

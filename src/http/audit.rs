@@ -1,0 +1,193 @@
+//! The ledger over HTTP: search, one entry, the whole of it, and proofs.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::IntoResponse as _;
+use serde_json::{Value as Json, json};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::App;
+use super::call::Call;
+use super::endpoint::Answer;
+use super::handoffs::json_response;
+use super::problem::{Kind, Problem};
+use crate::gateway::read_checkpoint;
+use crate::ledger::{Entries, Entry, verify};
+use crate::limits;
+use crate::views::{EntryFilter, EntryRow};
+
+/// `GET /v1/audit`.
+pub(super) async fn list(call: Call) -> Answer {
+    let query = call.query;
+    let page = call
+        .app
+        .ask(move |reader| {
+            let filter = EntryFilter {
+                kind: query.text("type"),
+                stream_id: None,
+                handoff_id: query.text("handoffId"),
+                correlation_id: query.text("correlationId"),
+                code: query.text("code"),
+                decision: query.text("decision"),
+                from: query.time("from"),
+                to: query.time("to"),
+            };
+            let limit = query.integer("limit").map_or(limits::PAGE_ROWS, |limit| limit as usize);
+            reader.entries(&filter, query.cursor(), limit)
+        })
+        .await?;
+    let rows: Vec<Json> = page.rows.iter().map(row_to_json).collect();
+    let body = json!({"entries": rows, "next": page.next.map(|next| next.to_string())});
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+fn row_to_json(row: &EntryRow) -> Json {
+    json!({
+        "sequence": row.sequence,
+        "consensusTimestamp": row.consensus_timestamp,
+        "type": row.kind,
+        "streamId": row.stream_id,
+        "handoffId": row.handoff_id,
+        "attempt": row.attempt,
+        "correlationId": row.correlation_id,
+        "decision": row.decision,
+        "codes": row.codes,
+    })
+}
+
+/// `GET /v1/audit/{sequence}`.
+pub(super) async fn show(call: Call) -> Answer {
+    let sequence = call.path().parse::<u64>().unwrap_or(0);
+    let app = call.app.clone();
+    let entry = read(&app, sequence, sequence).await?.pop().ok_or_else(|| {
+        Problem::new(Kind::NotFound, format!("the ledger has {} entries", app.gateway.engine().head()))
+    })?;
+    let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
+    let body = json!({
+        "hcs": {
+            "topic_id": app.gateway.topic_id(),
+            "sequence_number": entry.sequence,
+            "consensus_timestamp": entry.consensus_timestamp,
+            "running_hash": entry.running_hash.to_string(),
+        },
+        "wire": wire,
+    });
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+/// Entries that are durable, off the threads that serve.
+async fn read(app: &Arc<App>, from: u64, through: u64) -> Result<Vec<Entry>, Problem> {
+    let ledger = app.gateway.files().ledger();
+    let through = through.min(app.gateway.engine().head());
+    let entries = tokio::task::spawn_blocking(move || {
+        Entries::read(&ledger, from, through).and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
+    });
+    match entries.await {
+        Ok(Ok(entries)) => Ok(entries),
+        Ok(Err(fault)) => Err(unreadable(&fault.to_string())),
+        Err(error) => Err(unreadable(&error.to_string())),
+    }
+}
+
+fn unreadable(why: &str) -> Problem {
+    tracing::error!(why, "the ledger could not be read");
+    Problem::new(Kind::ViewsBehind, "the ledger could not be read").hint("run: handoffd audit verify")
+}
+
+/// `GET /v1/audit/export`: JSON lines, as they are read; a slow reader is waited for, not buffered for.
+pub(super) async fn export(call: Call) -> Answer {
+    let app = call.app.clone();
+    let from = call.query.integer("from").unwrap_or(1);
+    let through = app.gateway.engine().head();
+    let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(4);
+    tokio::spawn(async move {
+        let mut next = from;
+        while next <= through {
+            let last = through.min(next + limits::HUB_READ_ENTRIES - 1);
+            let chunk = match read(&app, next, last).await {
+                Ok(entries) => {
+                    let topic_id = app.gateway.topic_id();
+                    Ok(entries.iter().map(|entry| entry.to_line(topic_id)).collect::<String>().into())
+                }
+                // The reader sees that it ended early: the last chunk never comes.
+                Err(_) => Err(std::io::Error::other("the ledger could not be read")),
+            };
+            let failed = chunk.is_err();
+            if sender.send(chunk).await.is_err() || failed {
+                return;
+            }
+            next = last + 1;
+        }
+    });
+    let body = Body::from_stream(ReceiverStream::new(receiver));
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
+}
+
+/// `GET /v1/audit/checkpoint`: of what is durable now.
+pub(super) async fn checkpoint(call: Call) -> Answer {
+    let app = call.app.clone();
+    let signed = tokio::task::spawn_blocking(move || app.gateway.checkpoint()).await;
+    match signed {
+        Ok(Ok(Some(checkpoint))) => Ok(json_response(StatusCode::OK, &checkpoint)),
+        Ok(Ok(None)) => Err(Problem::new(Kind::NotFound, "the ledger has no entries yet")),
+        Ok(Err(fault)) => Err(unreadable(&fault.to_string())),
+        Err(error) => Err(unreadable(&error.to_string())),
+    }
+}
+
+/// `GET /v1/audit/verify`: everything computed again. One at a time, for it reads the whole ledger.
+pub(super) async fn verify(call: Call) -> Answer {
+    let Ok(turn) = call.app.verifying.clone().try_acquire_owned() else {
+        return Err(Problem::new(Kind::Busy, "the ledger is being verified already")
+            .hint("try again when that is done"));
+    };
+    let app = call.app.clone();
+    let report = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        verified(&app)
+    });
+    match report.await {
+        Ok(body) => Ok(json_response(StatusCode::OK, &body)),
+        Err(error) => Err(unreadable(&error.to_string())),
+    }
+}
+
+fn verified(app: &App) -> Json {
+    let files = app.gateway.files();
+    let finding = |what: String| json!({"verified": false, "finding": what});
+    let mut checkpoints = Vec::new();
+    match read_checkpoint(&files.checkpoint()) {
+        Ok(None) => {}
+        Err(fault) => return finding(fault.to_string()),
+        Ok(Some(checkpoint)) => {
+            let mut keys = verify::PublicKeys::default();
+            let text = serde_json::to_vec(&checkpoint).unwrap_or_default();
+            let claimed = match verify::Checkpoint::parse(&text) {
+                Ok(claimed) => claimed,
+                Err(found) => return finding(found.to_string()),
+            };
+            if let Err(error) = keys.add(claimed.key_id(), &app.gateway.public_key()) {
+                return finding(error.to_string());
+            }
+            match claimed.verify(&keys) {
+                Ok(checkpoint) => checkpoints.push(checkpoint),
+                Err(found) => return finding(found.to_string()),
+            }
+        }
+    }
+    match verify::verify_segments(&files.ledger(), &checkpoints, &mut |_| {}) {
+        Err(found) => finding(found.to_string()),
+        Ok(report) => json!({
+            "verified": true,
+            "topicId": report.topic_id,
+            "entries": report.entries,
+            "runningHash": report.last_running_hash,
+            "bodies": report.bodies,
+            "batches": report.batches,
+            "checkpoints": checkpoints.len(),
+        }),
+    }
+}

@@ -1,0 +1,111 @@
+//! A request that has passed the door: who calls, with which parameters, and its body when it is asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+
+use super::App;
+use super::problem::{Kind, Problem};
+use super::query::Query;
+use super::trace::Trace;
+use crate::callers::Caller;
+use crate::gateway::Rules;
+
+/// What a handler is given.
+pub(super) struct Call {
+    pub(super) app: Arc<App>,
+    /// What was in force when it came in.
+    pub(super) rules: Rules,
+    /// Nothing where no token is needed.
+    pub(super) caller: Option<Caller>,
+    pub(super) path: Option<String>,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) body: RequestBody,
+    pub(super) trace: Trace,
+}
+
+impl Call {
+    /// The path's parameter.
+    pub(super) fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or_default()
+    }
+
+    /// Who calls; endpoints that need a token have one.
+    pub(super) fn caller(&self) -> Result<&Caller, Problem> {
+        self.caller.as_ref().ok_or_else(|| Problem::new(Kind::AuthRequired, "this needs a token"))
+    }
+
+    /// Reads a JSON body of at most so many bytes.
+    pub(super) async fn json_body(&mut self, bytes_max: usize) -> Result<Bytes, Problem> {
+        check_type(&self.headers)?;
+        let patience = self.app.settings.server.request_timeout;
+        let bytes = std::mem::replace(&mut self.body, RequestBody::Read(Bytes::new()));
+        read(bytes, &self.headers, bytes_max, patience).await
+    }
+}
+
+/// A body that may have been read already, to check its signature.
+pub(super) enum RequestBody {
+    Unread(Body),
+    Read(Bytes),
+}
+
+/// Reads a body to its end, within bounds of size and time.
+pub(super) async fn read(
+    body: RequestBody,
+    headers: &HeaderMap,
+    bytes_max: usize,
+    patience: Duration,
+) -> Result<Bytes, Problem> {
+    let too_large = || {
+        Problem::new(Kind::TooLarge, format!("the body has more than {bytes_max} bytes"))
+            .hint("a TaskSpec carries references and facts, not the work itself")
+    };
+    let body = match body {
+        RequestBody::Read(bytes) if bytes.len() > bytes_max => return Err(too_large()),
+        RequestBody::Read(bytes) => return Ok(bytes),
+        RequestBody::Unread(body) => body,
+    };
+    let announced =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(patience, Limited::new(body, bytes_max).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => Err(Problem::new(Kind::RequestInvalid, "the body ended before it was whole")),
+        Err(_) => Err(Problem::new(Kind::Timeout, "the body took too long to arrive")),
+    }
+}
+
+/// JSON, as it is: a compressed body could be a thousand times its size.
+fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().trim().to_ascii_lowercase();
+    if let Some(encoding) = headers.get(header::CONTENT_ENCODING).map(text)
+        && encoding != "identity"
+    {
+        return Err(Problem::new(Kind::MediaType, "compressed bodies are not taken")
+            .at("Content-Encoding")
+            .hint("send the body as it is"));
+    }
+    let expected = || Problem::new(Kind::MediaType, "the body must be JSON").at("Content-Type");
+    let Some(media) = headers.get(header::CONTENT_TYPE).map(text) else {
+        return Err(expected().hint("send the header Content-Type: application/json"));
+    };
+    let mut parts = media.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|kind| kind == "application/json");
+    let is_utf_8 = parts.all(|parameter| match parameter.split_once('=') {
+        Some(("charset", charset)) => charset.trim_matches('"') == "utf-8",
+        _ => true,
+    });
+    if is_json && is_utf_8 {
+        Ok(())
+    } else {
+        Err(expected().hint("send Content-Type: application/json, in UTF-8"))
+    }
+}

@@ -1,0 +1,259 @@
+//! What every request passes before its handler runs: who calls, may they, how often, with which parameters.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, on};
+
+use super::App;
+use super::call::{Call, RequestBody, read};
+use super::endpoint::{Endpoint, Place};
+use super::endpoints::ENDPOINTS;
+use super::problem::{Kind, Problem};
+use super::query::Query;
+use super::trace::Trace;
+use crate::callers::{Caller, RequestFault, SIGNATURE_HEADER, SignedRequest, verify};
+use crate::gateway::Rules;
+use crate::os::clock;
+use crate::proof::Digest;
+
+/// All endpoints, and what to say to those who ask for others.
+pub(super) fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new();
+    for endpoint in ENDPOINTS.iter() {
+        let filter = MethodFilter::try_from(endpoint.method.clone()).unwrap_or(MethodFilter::GET);
+        let handler = move |State(app): State<Arc<App>>, params: RawPathParams, request: Request| {
+            enter(endpoint, app, params, request)
+        };
+        router = router.route(endpoint.path, on(filter, handler));
+    }
+    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(app)
+}
+
+async fn enter(
+    endpoint: &'static Endpoint,
+    app: Arc<App>,
+    params: RawPathParams,
+    request: Request,
+) -> Response {
+    let began = Instant::now();
+    let metrics = app.metrics.clone();
+    let trace = Trace::of(request.headers());
+    let outgoing = trace.outgoing.clone();
+    let patience = app.settings.server.request_timeout;
+    let handling = handle(endpoint, app, params, request, trace);
+    let result = if endpoint.is_stream {
+        handling.await
+    } else {
+        // Reading the body has a bound of its own; the rest waits for the disk at most.
+        tokio::time::timeout(patience * 2, handling).await.unwrap_or_else(|_| {
+            Err(Problem::new(Kind::NotDurable, "the answer took too long")
+                .hint("send the same request again: it is decided once, however often it is sent"))
+        })
+    };
+    let mut response = match result {
+        Ok(response) => response,
+        Err(problem) => {
+            let code = problem.kind().code();
+            tracing::debug!(endpoint = endpoint.id, code, "refused at the door");
+            metrics.problem(code);
+            problem.into_response()
+        }
+    };
+    dress(&mut response);
+    if let Some(outgoing) = outgoing {
+        response.headers_mut().insert(HeaderName::from_static("traceparent"), outgoing);
+    }
+    metrics.request(endpoint.id, response.status().as_u16(), began.elapsed());
+    response
+}
+
+/// Headers that every answer has.
+fn dress(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+async fn handle(
+    endpoint: &'static Endpoint,
+    app: Arc<App>,
+    params: RawPathParams,
+    request: Request,
+    trace: Trace,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let rules = app.rules.current();
+    let mut body = RequestBody::Unread(body);
+    let caller = match endpoint.act {
+        None => None,
+        Some(act) => {
+            let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+            let caller = authenticate(&app, &rules, &parts.method, target, &parts.headers, &mut body).await?;
+            app.limiter.take(caller.token_id(), Instant::now()).map_err(slow_down)?;
+            if !caller.may(act) {
+                let role = caller.role().as_str();
+                return Err(Problem::new(Kind::Forbidden, format!("a token of role {role} may not do this"))
+                    .hint("ask an admin for a token of a role that may"));
+            }
+            Some(caller)
+        }
+    };
+    let query =
+        Query::read(parts.uri.query().unwrap_or_default(), endpoint, app.settings.server.query_bytes_max)?;
+    let path = params.iter().next().map(|(_, value)| value.to_owned());
+    for parameter in endpoint.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
+        parameter.check(path.as_deref().unwrap_or_default())?;
+    }
+    (endpoint.handler)(Call { app, rules, caller, path, query, headers: parts.headers, body, trace }).await
+}
+
+fn slow_down(wait: std::time::Duration) -> Problem {
+    let seconds = wait.as_secs_f64().ceil().max(1.0);
+    let value = HeaderValue::from_str(&format!("{seconds:.0}")).unwrap_or(HeaderValue::from_static("1"));
+    Problem::new(Kind::RateLimited, "this caller asks more often than it may")
+        .hint("wait as long as Retry-After says")
+        .with_header(header::RETRY_AFTER, value)
+}
+
+/// Who calls: by a token, or by a request that is signed.
+async fn authenticate(
+    app: &App,
+    rules: &Rules,
+    method: &Method,
+    target: &str,
+    headers: &HeaderMap,
+    body: &mut RequestBody,
+) -> Result<Caller, Problem> {
+    let now = clock::now();
+    let text = |name: &'static str| headers.get(name).and_then(|value| value.to_str().ok());
+    if headers.contains_key(SIGNATURE_HEADER) {
+        // The signature is over the body, so the body is read first, within the usual bounds.
+        let unread = std::mem::replace(body, RequestBody::Read(bytes::Bytes::new()));
+        let server = &app.settings.server;
+        let bytes_max = server.body_bytes_max.max(server.batch_bytes_max);
+        let bytes = read(unread, headers, bytes_max, server.request_timeout).await?;
+        let digest = Digest::of(&bytes);
+        *body = RequestBody::Read(bytes);
+        let request = SignedRequest::of(text, method.as_str(), target, digest).map_err(refused)?;
+        if let Some(request) = request {
+            let verified = verify(&request, &rules.in_force.keyring, &rules.roster, now).map_err(refused)?;
+            return app.nonces.spend(verified, now).cloned().map_err(refused);
+        }
+    }
+    let Some(authorization) = text(header::AUTHORIZATION.as_str()) else {
+        return Err(Problem::new(Kind::AuthRequired, "this endpoint needs a token")
+            .at("Authorization")
+            .hint("send the header Authorization: Bearer <token>; `handoffd token new` makes one"));
+    };
+    let token = authorization
+        .split_once(' ')
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim());
+    let caller = token.and_then(|token| rules.roster.find(token, now));
+    caller.cloned().ok_or_else(|| {
+        Problem::new(Kind::AuthTokenUnknown, "the token is unknown, has expired, or was revoked")
+            .at("Authorization")
+            .hint(
+                "send the header Authorization: Bearer <token>; `handoffd token list` shows which there are",
+            )
+    })
+}
+
+fn refused(fault: RequestFault) -> Problem {
+    let kind =
+        Kind::ALL.iter().find(|kind| kind.code() == fault.code()).copied().unwrap_or(Kind::AuthRequired);
+    Problem::new(kind, fault.to_string()).hint(fault.hint())
+}
+
+async fn unknown_path(request: Request) -> Response {
+    let path = request.uri().path();
+    let mut problem = Problem::new(Kind::NotFound, "there is no such path");
+    let near =
+        ENDPOINTS.iter().filter(|endpoint| endpoint.path.starts_with("/v1") == path.starts_with("/v1"));
+    let nearest = near
+        .min_by_key(|endpoint| distance(endpoint.path, path))
+        .filter(|endpoint| distance(endpoint.path, path) <= 3);
+    problem = match nearest {
+        Some(endpoint) => problem.hint(format!("did you mean {}?", endpoint.path)),
+        None => problem.hint("GET /openapi.json lists all there are"),
+    };
+    let mut response = problem.into_response();
+    dress(&mut response);
+    response
+}
+
+async fn unknown_method(request: Request) -> Response {
+    let path = request.uri().path();
+    let allowed: Vec<&str> = ENDPOINTS
+        .iter()
+        .filter(|endpoint| matches(endpoint.path, path))
+        .map(|endpoint| endpoint.method.as_str())
+        .collect();
+    let list = allowed.join(", ");
+    let mut problem =
+        Problem::new(Kind::MethodNotAllowed, format!("{} is not for this path", request.method().as_str()))
+            .hint(format!("use {list}"));
+    if let Ok(value) = HeaderValue::from_str(&list) {
+        problem = problem.with_header(header::ALLOW, value);
+    }
+    let mut response = problem.into_response();
+    dress(&mut response);
+    debug_assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+    response
+}
+
+/// Is this a path of that form?
+fn matches(form: &str, path: &str) -> bool {
+    let (mut form, mut path) = (form.split('/'), path.split('/'));
+    loop {
+        match (form.next(), path.next()) {
+            (None, None) => return true,
+            (Some(part), Some(given)) if part == given || part.starts_with('{') => {}
+            _ => return false,
+        }
+    }
+}
+
+/// How many letters apart two paths are; many, if they are long.
+fn distance(a: &str, b: &str) -> usize {
+    if a.len().abs_diff(b.len()) > 3 {
+        return usize::MAX;
+    }
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+        for (j, y) in b.iter().enumerate() {
+            let left = row.get(j).copied().unwrap_or(0);
+            if let Some(cell) = row.get_mut(j + 1) {
+                let above = *cell;
+                *cell = (above + 1).min(left + 1).min(diagonal + usize::from(x != *y));
+                diagonal = above;
+            }
+        }
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_matched_and_measured() {
+        assert!(matches("/v1/handoffs/{id}", "/v1/handoffs/hs_1"));
+        assert!(!matches("/v1/handoffs/{id}", "/v1/handoffs"));
+        assert!(!matches("/v1/handoffs/{id}", "/v1/handoffs/hs_1/stream"));
+        assert_eq!(distance("/v1/handoffs", "/v1/handofs"), 1);
+        assert_eq!(distance("/v1/state", "/v1/stats"), 1);
+        assert_eq!(distance("/v1/state", "/completely/else"), usize::MAX);
+    }
+}

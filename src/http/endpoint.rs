@@ -1,0 +1,104 @@
+//! What an endpoint is: one entry of a table from which the router, the checks before a handler runs, and
+//! `/openapi.json` are made. What is not in the table does not exist.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use axum::http::Method;
+use axum::response::Response;
+
+use super::call::Call;
+use super::problem::Problem;
+use crate::callers::Act;
+
+/// What a handler gives back.
+pub(super) type Answer = Result<Response, Problem>;
+
+/// A handler, as the table holds it.
+pub(super) type Handler = fn(Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// One method on one path.
+pub(super) struct Endpoint {
+    pub(super) method: Method,
+    /// Parameters in braces.
+    pub(super) path: &'static str,
+    /// The name that generated clients give it.
+    pub(super) id: &'static str,
+    pub(super) tag: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) description: &'static str,
+    /// What the caller must be allowed to do; nothing where no token is needed.
+    pub(super) act: Option<Act>,
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) body: Option<Body>,
+    pub(super) answers: Vec<Reply>,
+    pub(super) handler: Handler,
+    /// A stream stays open; everything else has to be done in time.
+    pub(super) is_stream: bool,
+}
+
+/// A parameter in the query or in the path.
+#[derive(Clone, Copy)]
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) place: Place,
+    pub(super) form: Form,
+    pub(super) description: &'static str,
+    pub(super) example: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Path,
+    Query,
+}
+
+/// What a parameter's text may be.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// So many characters at most, at least one.
+    Text {
+        max: usize,
+    },
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    /// RFC 3339.
+    Time,
+    /// A page's cursor.
+    Cursor,
+    OneOf(fn() -> Vec<&'static str>),
+}
+
+/// What a request carries.
+pub(super) struct Body {
+    pub(super) description: &'static str,
+    /// The name of a schema in `/openapi.json`.
+    pub(super) schema: &'static str,
+    pub(super) example: fn() -> serde_json::Value,
+}
+
+/// One answer that an endpoint may give, beside the problems that every endpoint shares.
+#[derive(Clone, Copy)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) description: &'static str,
+    pub(super) content: Content,
+}
+
+/// What an answer carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A schema in `/openapi.json`, as JSON.
+    Json(&'static str),
+    Problem,
+    /// Text of this media type.
+    Text(&'static str),
+}
+
+impl Endpoint {
+    pub(super) fn query(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|parameter| parameter.place == Place::Query)
+    }
+}

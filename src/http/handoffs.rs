@@ -1,0 +1,161 @@
+//! Submitting and checking one TaskSpec.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Bytes;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use tokio::sync::oneshot;
+
+use super::call::Call;
+use super::endpoint::Answer as HttpAnswer;
+use super::metrics::Step;
+use super::problem::{Kind, Problem};
+use crate::answer::{Answer, Outfit};
+use crate::callers::{Caller, Role};
+use crate::contract::TaskSpec;
+use crate::engine::{Asker, Candidate, Decided, EngineFault, Ruling};
+use crate::gates::{Code, Decision, Reason};
+use crate::gateway::{Gateway, Rules};
+use crate::json::read;
+use crate::limits;
+use crate::os::clock;
+
+/// `POST /v1/handoffs`.
+pub(super) async fn submit(mut call: Call) -> HttpAnswer {
+    let began = Instant::now();
+    let bytes_max = call.app.settings.server.body_bytes_max;
+    let bytes = call.json_body(bytes_max).await?;
+    let metrics = call.app.metrics.clone();
+    let began = metrics.step(Step::Read, began);
+    let body = text_of(&bytes).inspect_err(|_| metrics.unreadable())?;
+    let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Submit));
+    let candidate = Candidate::judge(body.clone(), ruling, clock::now()).map_err(|fault| {
+        metrics.unreadable();
+        Problem::from(&fault)
+    })?;
+    let candidate = candidate.traced(call.trace.incoming.as_deref());
+    let began = metrics.step(Step::Judge, began);
+    let (sender, receiver) = oneshot::channel();
+    // A caller that has gone away is told nothing; the decision stands all the same.
+    call.app.gateway.engine().submit(candidate, Box::new(move |result| drop(sender.send(result))))?;
+    let decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
+    let began = metrics.step(Step::Commit, began);
+    let answer = answer(&decided, &body, &call.rules, &call.app.gateway);
+    let response = respond(status(&decided), &answer, decided.handoff_id.as_deref());
+    metrics.step(Step::Answer, began);
+    Ok(response)
+}
+
+/// `POST /v1/handoffs/check`.
+pub(super) async fn check(mut call: Call) -> HttpAnswer {
+    let bytes_max = call.app.settings.server.body_bytes_max;
+    let bytes = call.json_body(bytes_max).await?;
+    let body = text_of(&bytes).inspect_err(|_| call.app.metrics.unreadable())?;
+    let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Check));
+    let candidate =
+        Candidate::judge(body.clone(), ruling, clock::now()).map_err(|fault| Problem::from(&fault))?;
+    let (sender, receiver) = oneshot::channel();
+    call.app.gateway.engine().dry_run(candidate, move |result| drop(sender.send(result)))?;
+    let run = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
+    let answer = with_spec(&body, |spec| Answer::of_dry_run(&run, spec));
+    Ok(respond(StatusCode::OK, &answer, None))
+}
+
+/// What a TaskSpec is handed in for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    Submit,
+    Check,
+}
+
+/// In whose name the caller asks.
+pub(super) fn asker(caller: &Caller, purpose: Purpose) -> Asker {
+    match (caller.role(), caller.agent_id(), purpose) {
+        (Role::Admin, ..) => Asker::AnySourceButLive,
+        (_, Some(agent), _) => Asker::Agent(agent.into()),
+        (_, None, Purpose::Check) => Asker::Unchecked,
+        // Nobody without an agent may submit; one that did would be nobody's.
+        (_, None, Purpose::Submit) => Asker::Agent("".into()),
+    }
+}
+
+pub(super) fn ruling(rules: &Rules, asker: Asker) -> Ruling {
+    let in_force = &rules.in_force;
+    Ruling { policies: in_force.policies.clone(), keyring: in_force.keyring.clone(), asker }
+}
+
+/// A body as text. What is wrong with one that is none is for the reader to say, with the place.
+pub(super) fn text_of(bytes: &Bytes) -> Result<Arc<str>, Problem> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.into()),
+        Err(_) => Err(match read(bytes, limits::TASK_SPEC) {
+            Err(fault) => Problem::from(&fault),
+            Ok(_) => Problem::new(Kind::BodyInvalid, "the body is not UTF-8"),
+        }),
+    }
+}
+
+/// The Decision as the caller gets it.
+pub(super) fn answer(decided: &Decided, body: &str, rules: &Rules, gateway: &Gateway) -> Answer {
+    let outfit = Outfit {
+        policies: &rules.in_force.policies,
+        keyring: &rules.in_force.keyring,
+        seed: gateway.seed(),
+        topic_id: gateway.topic_id(),
+        now: clock::now(),
+    };
+    with_spec(body, |spec| Answer::of_decided(decided, spec, &outfit))
+}
+
+/// Reads a body that was read before once more, for what the answer says of it.
+pub(super) fn with_spec<T>(body: &str, f: impl FnOnce(Option<&TaskSpec<'_>>) -> T) -> T {
+    match read(body.as_bytes(), limits::TASK_SPEC) {
+        Ok(document) => {
+            let (spec, _) = TaskSpec::read(&document);
+            f(Some(&spec))
+        }
+        Err(_) => f(None),
+    }
+}
+
+/// DESIGN: 422 for the contract, else 409 for an identity, else 403.
+fn status(decided: &Decided) -> StatusCode {
+    if decided.replayed {
+        return StatusCode::OK;
+    }
+    match decided.decision {
+        Decision::Allowed => StatusCode::CREATED,
+        Decision::NeedsApproval => StatusCode::ACCEPTED,
+        Decision::Denied | Decision::Expired => refusal_status(&decided.reasons),
+    }
+}
+
+fn refusal_status(reasons: &[Reason]) -> StatusCode {
+    let any = |is: fn(Code) -> bool| reasons.iter().any(|reason| is(reason.code));
+    if any(|code| code == Code::TaskspecInvalid || code.as_str().starts_with("EXECUTION_SCHEMA_")) {
+        StatusCode::UNPROCESSABLE_ENTITY
+    } else if any(|code| matches!(code, Code::HandoffReused | Code::IdempotencyConflict)) {
+        StatusCode::CONFLICT
+    } else {
+        StatusCode::FORBIDDEN
+    }
+}
+
+fn respond(status: StatusCode, answer: &Answer, handoff_id: Option<&str>) -> Response {
+    let mut response = json_response(status, answer);
+    if status == StatusCode::CREATED
+        && let Some(location) =
+            handoff_id.and_then(|id| HeaderValue::from_str(&format!("/v1/handoffs/{id}")).ok())
+    {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+/// A value as a JSON response.
+pub(super) fn json_response(status: StatusCode, value: &impl serde::Serialize) -> Response {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+}

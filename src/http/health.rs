@@ -1,0 +1,73 @@
+//! Is it alive, can it decide, and what can be counted.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::IntoResponse as _;
+use serde_json::{Value as Json, json};
+
+use super::App;
+use super::call::Call;
+use super::endpoint::Answer;
+use super::handoffs::json_response;
+
+/// `GET /healthz`: the process answers.
+pub(super) async fn alive(_call: Call) -> Answer {
+    Ok(json_response(StatusCode::OK, &json!({"status": "alive"})))
+}
+
+/// `GET /readyz`: 503 when it cannot decide; 200 with `degraded` when something is wrong that it survives.
+pub(super) async fn ready(call: Call) -> Answer {
+    let Condition { failing, degraded } = condition(&call.app);
+    let status = if failing.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({
+        "status": if !failing.is_empty() { "failing" } else if !degraded.is_empty() { "degraded" } else { "ready" },
+        "failing": failing,
+        "degraded": degraded,
+        "ledger": {"sequence": call.app.gateway.engine().head()},
+        "policyDigest": call.rules.in_force.policies.digest().to_string(),
+    });
+    Ok(json_response(status, &body))
+}
+
+struct Condition {
+    failing: Vec<Json>,
+    degraded: Vec<Json>,
+}
+
+fn condition(app: &App) -> Condition {
+    let (mut failing, mut degraded) = (Vec::new(), Vec::new());
+    let one = |what: &str, why: String, hint: &str| json!({"what": what, "why": why, "hint": hint});
+    if let Some(why) = app.gateway.engine().fault() {
+        failing.push(one(
+            "ledger",
+            why,
+            "nothing is allowed until the ledger can be written; see docs/operations.md",
+        ));
+    }
+    if let Some(why) = app.probe.disk() {
+        failing.push(one("disk", why, "make room, or make memory/ writable again; it recovers by itself"));
+    }
+    if let Some(why) = app.probe.clock() {
+        degraded.push(one("clock", why, "decisions go on by the ledger's own time; set the clock right"));
+    }
+    if let Some(why) = app.gateway.state().fault() {
+        degraded.push(one(
+            "state",
+            why,
+            "memory/orchestration-state.json is behind; the ledger is the record",
+        ));
+    }
+    if let Some(why) = app.gateway.views().fault() {
+        degraded.push(one("views", why, "searches fail until the next start, which rebuilds them"));
+    }
+    if let Some(failed) = app.rules.failed() {
+        degraded.push(one("policies", failed.why, "the set before it stays in force; correct the file"));
+    }
+    Condition { failing, degraded }
+}
+
+/// `GET /metrics`.
+pub(super) async fn metrics(call: Call) -> Answer {
+    let text = call.app.metrics.render(&call.app);
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}

@@ -1,0 +1,81 @@
+//! So many requests a second for each caller, with some in hand for a burst.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::callers::TokenId;
+use crate::settings::Server;
+
+/// Token buckets, one for each caller; off unless it is configured.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    rate: Option<Rate>,
+    buckets: Mutex<HashMap<TokenId, Bucket>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    per_second: f64,
+    burst: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Limiter {
+    pub(super) fn new(server: &Server) -> Self {
+        let rate = server
+            .requests_per_second
+            .map(|rate| Rate { per_second: rate as f64, burst: server.request_burst.max(1) as f64 });
+        Self { rate, buckets: Mutex::default() }
+    }
+
+    /// Takes one request out of a caller's bucket, or says how long to wait. There are no more buckets than
+    /// tokens.
+    pub(super) fn take(&self, caller: TokenId, now: Instant) -> Result<(), Duration> {
+        let Some(rate) = self.rate else { return Ok(()) };
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let bucket = buckets.entry(caller).or_insert(Bucket { left: rate.burst, at: now });
+        let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
+        bucket.left = (bucket.left + passed * rate.per_second).min(rate.burst);
+        bucket.at = now;
+        if bucket.left >= 1.0 {
+            bucket.left -= 1.0;
+            return Ok(());
+        }
+        Err(Duration::from_secs_f64((1.0 - bucket.left) / rate.per_second))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter(requests_per_second: Option<usize>, request_burst: usize) -> Limiter {
+        Limiter::new(&Server { requests_per_second, request_burst, ..Server::default() })
+    }
+
+    #[test]
+    fn a_bucket_runs_dry_and_fills_again_and_is_nobody_elses() {
+        let (limiter, now) = (limiter(Some(10), 3), Instant::now());
+        let (one, other) = (TokenId::of_text("one"), TokenId::of_text("other"));
+        let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+        for _ in 0..3 {
+            assert_eq!(limiter.take(one, now), Ok(()));
+        }
+        assert_eq!(limiter.take(one, now), Err(Duration::from_millis(100)));
+        let _ = other;
+        assert_eq!(limiter.take(one, now + Duration::from_millis(101)), Ok(()));
+        assert!(limiter.take(one, now + Duration::from_millis(101)).is_err());
+    }
+
+    #[test]
+    fn nobody_is_limited_unless_it_is_configured() {
+        let (limiter, now) = (limiter(None, 1), Instant::now());
+        assert!((0..1_000).all(|_| limiter.take(TokenId::of_text("x").unwrap_or_default(), now).is_ok()));
+    }
+}

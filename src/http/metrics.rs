@@ -1,0 +1,309 @@
+//! What is counted, for Prometheus. `docs/operations.md` says what each one means.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::{Duration, Instant};
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::App;
+use crate::engine::{Decided, Observer};
+use crate::gates::Decision;
+
+/// A stage of the way that a submitted TaskSpec goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(super) enum Step {
+    Read,
+    Judge,
+    Commit,
+    Answer,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByStep {
+    step: Step,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByDecision {
+    decision: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByReason {
+    gate: &'static str,
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCode {
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByEndpoint {
+    endpoint: &'static str,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PolicyInfo {
+    digest: String,
+}
+
+/// All that is counted.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    decisions: [Counter; 4],
+    replays: Counter,
+    reasons: Family<ByReason, Counter>,
+    claims_refused: Counter,
+    problems: Family<ByCode, Counter>,
+    unreadable: Counter,
+    requests: Family<ByEndpoint, Counter>,
+    request_seconds: Histogram,
+    steps: [Histogram; 4],
+    append_seconds: Histogram,
+    append_began: Mutex<Option<Instant>>,
+    batch_entries: Histogram,
+    entries: Counter,
+    ledger_bytes: Counter,
+    append_faults: Counter,
+    waiting: Gauge,
+    head: Gauge<u64, AtomicU64>,
+    views_behind: Gauge<u64, AtomicU64>,
+    connections: Gauge<i64, AtomicI64>,
+    policy: Family<PolicyInfo, Gauge>,
+    reload_faults: Counter,
+    reload_failing: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("handoffd");
+        let decisions = Family::<ByDecision, Counter>::default();
+        let steps = Family::<ByStep, Histogram>::new_with_constructor(histogram);
+        let made = Self {
+            decisions: [Decision::Allowed, Decision::Denied, Decision::Expired, Decision::NeedsApproval]
+                .map(|decision| decisions.get_or_create(&ByDecision { decision: decision.as_str() }).clone()),
+            steps: [Step::Read, Step::Judge, Step::Commit, Step::Answer]
+                .map(|step| steps.get_or_create(&ByStep { step }).clone()),
+            replays: Counter::default(),
+            reasons: Family::default(),
+            claims_refused: Counter::default(),
+            problems: Family::default(),
+            unreadable: Counter::default(),
+            requests: Family::default(),
+            request_seconds: histogram(),
+            append_seconds: histogram(),
+            append_began: Mutex::new(None),
+            batch_entries: Histogram::new([1.0, 3.0, 9.0, 30.0, 90.0, 300.0, 900.0, 3_000.0]),
+            entries: Counter::default(),
+            ledger_bytes: Counter::default(),
+            append_faults: Counter::default(),
+            waiting: Gauge::default(),
+            head: Gauge::default(),
+            views_behind: Gauge::default(),
+            connections: Gauge::default(),
+            policy: Family::default(),
+            reload_faults: Counter::default(),
+            reload_failing: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register(
+            "decisions",
+            "Decisions by outcome; one given again is not counted again",
+            decisions,
+        );
+        registry.register("replays", "Answers that were given again for the same key", made.replays.clone());
+        registry.register("reasons", "Reasons for refusals, by gate and code", made.reasons.clone());
+        registry.register(
+            "claims_refused",
+            "Refusals for something that was taken already or not reached",
+            made.claims_refused.clone(),
+        );
+        registry.register("problems", "Requests that ended in a problem, by its code", made.problems.clone());
+        registry.register(
+            "bodies_unreadable",
+            "Bodies that could not be read at all; not in the ledger",
+            made.unreadable.clone(),
+        );
+        registry.register("http_requests", "Requests by endpoint and status", made.requests.clone());
+        registry.register_with_unit(
+            "http_request",
+            "How long requests take",
+            Unit::Seconds,
+            made.request_seconds.clone(),
+        );
+        registry.register_with_unit(
+            "step",
+            "How long each step of a submitted TaskSpec takes",
+            Unit::Seconds,
+            steps,
+        );
+        registry.register_with_unit(
+            "append",
+            "How long a batch takes to be durable",
+            Unit::Seconds,
+            made.append_seconds.clone(),
+        );
+        registry.register("batch_entries", "Entries in a batch", made.batch_entries.clone());
+        registry.register("ledger_entries", "Entries made durable since the start", made.entries.clone());
+        registry.register_with_unit(
+            "ledger_written",
+            "What was written to the ledger since the start",
+            Unit::Bytes,
+            made.ledger_bytes.clone(),
+        );
+        registry.register(
+            "append_faults",
+            "Batches that could not be made durable",
+            made.append_faults.clone(),
+        );
+        registry.register("decisions_waiting", "Decisions that wait to be durable", made.waiting.clone());
+        registry.register("ledger_head", "The last entry", made.head.clone());
+        registry.register(
+            "views_behind_entries",
+            "Entries that the views do not show yet",
+            made.views_behind.clone(),
+        );
+        registry.register("connections", "Open connections", made.connections.clone());
+        registry.register("policy", "The policy set in force: 1 for its digest", made.policy.clone());
+        registry.register(
+            "policy_reload_faults",
+            "Changed policies, keys or tokens that could not be put in force",
+            made.reload_faults.clone(),
+        );
+        registry.register(
+            "policy_reload_failing",
+            "1 while the files are not what is in force",
+            made.reload_failing.clone(),
+        );
+        registry.register(
+            "build",
+            "What is running",
+            Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        Self { registry, ..made }
+    }
+
+    /// Takes the time of a step that began then, and says when the next one begins.
+    pub(super) fn step(&self, step: Step, began: Instant) -> Instant {
+        let now = Instant::now();
+        if let Some(histogram) = self.steps.get(step as usize) {
+            histogram.observe((now - began).as_secs_f64());
+        }
+        now
+    }
+
+    pub(super) fn unreadable(&self) {
+        self.unreadable.inc();
+    }
+
+    pub(super) fn problem(&self, code: &'static str) {
+        self.problems.get_or_create(&ByCode { code }).inc();
+    }
+
+    pub(super) fn request(&self, endpoint: &'static str, status: u16, took: Duration) {
+        self.requests.get_or_create(&ByEndpoint { endpoint, status }).inc();
+        self.request_seconds.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn connected(&self) {
+        self.connections.inc();
+    }
+
+    pub(super) fn disconnected(&self) {
+        self.connections.dec();
+    }
+
+    /// Changed rules could, or could not, be put in force.
+    pub fn reloaded(&self, ok: bool) {
+        if !ok {
+            self.reload_faults.inc();
+        }
+        self.reload_failing.set(i64::from(!ok));
+    }
+
+    /// The text that Prometheus reads, with what is only known when it asks.
+    pub(super) fn render(&self, app: &App) -> String {
+        let engine = app.gateway.engine();
+        let head = engine.head();
+        self.waiting.set(i64::try_from(engine.waiting()).unwrap_or(i64::MAX));
+        self.head.set(head);
+        self.views_behind.set(head.saturating_sub(app.gateway.views().applied()));
+        let digest = app.rules.current().in_force.policies.digest().to_string();
+        self.policy.clear();
+        self.policy.get_or_create(&PolicyInfo { digest }).set(1);
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// From a quarter of a millisecond to ten seconds.
+fn histogram() -> Histogram {
+    Histogram::new([
+        0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+        2.5, 10.0,
+    ])
+}
+
+impl Observer for Metrics {
+    fn append_begins(&self, entries: usize, bytes: usize) {
+        *self.append_began.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.batch_entries.observe(entries as f64);
+        self.entries.inc_by(entries as u64);
+        self.ledger_bytes.inc_by(bytes as u64);
+    }
+
+    fn append_ended(&self, durable: bool) {
+        if let Some(began) = self.append_began.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            self.append_seconds.observe(began.elapsed().as_secs_f64());
+        }
+        if !durable {
+            self.append_faults.inc();
+        }
+    }
+
+    fn decided(&self, decided: &Decided) {
+        if decided.replayed {
+            self.replays.inc();
+            return;
+        }
+        let place = match decided.decision {
+            Decision::Allowed => 0,
+            Decision::Denied => 1,
+            Decision::Expired => 2,
+            Decision::NeedsApproval => 3,
+        };
+        if let Some(counter) = self.decisions.get(place) {
+            counter.inc();
+        }
+        let mut claims = false;
+        for reason in &decided.reasons {
+            self.reasons
+                .get_or_create(&ByReason { gate: reason.gate.id(), code: reason.code.as_str() })
+                .inc();
+            claims |= !crate::gates::Gate::PURE.contains(&reason.gate);
+        }
+        if claims {
+            self.claims_refused.inc();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! HTTP: what an orchestrator talks to.
+//!
+//! A door: it finds out who calls and what for, asks the engine or the views, and answers. `endpoints.rs` is the
+//! table of all there is; `door.rs` stands before every handler; `listener.rs` has the sockets. Decisions are the
+//! engine's, and so are their words: nothing here allows anything.
+
+mod audit;
+mod batch;
+mod call;
+mod door;
+mod endpoint;
+mod endpoints;
+mod evidence;
+mod handoffs;
+mod health;
+mod limiter;
+mod listener;
+mod metrics;
+mod openapi;
+mod policies;
+mod problem;
+mod query;
+mod reads;
+mod schemas;
+mod streams;
+mod tls;
+mod tokens;
+mod trace;
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, watch};
+
+use crate::callers::Nonces;
+use crate::gateway::{Gateway, Probe, RuleKeeper};
+use crate::os::clock;
+use crate::settings::Settings;
+use limiter::Limiter;
+use reads::Readers;
+
+pub use listener::{ListenFault, Listening, listen};
+pub use metrics::Metrics;
+pub use openapi::document as openapi_document;
+
+/// What every request shares.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) gateway: Gateway,
+    pub(crate) rules: RuleKeeper,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Arc<Metrics>,
+    limiter: Limiter,
+    readers: Readers,
+    nonces: Nonces,
+    probe: Probe,
+    /// True when it is time for streams to end.
+    stopping: watch::Sender<bool>,
+    /// One verification at a time.
+    verifying: Arc<Semaphore>,
+}
+
+impl App {
+    pub fn new(
+        gateway: Gateway,
+        rules: RuleKeeper,
+        settings: Settings,
+        metrics: Arc<Metrics>,
+    ) -> std::io::Result<Arc<Self>> {
+        let limiter = Limiter::new(&settings.server);
+        let probe = Probe::start(gateway.files().probe(), gateway.engine().clone())?;
+        Ok(Arc::new(Self {
+            gateway,
+            rules,
+            settings,
+            metrics,
+            limiter,
+            readers: Readers::default(),
+            nonces: Nonces::since(clock::now()),
+            probe,
+            stopping: watch::Sender::new(false),
+            verifying: Arc::new(Semaphore::new(1)),
+        }))
+    }
+
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    pub fn rules(&self) -> &RuleKeeper {
+        &self.rules
+    }
+}

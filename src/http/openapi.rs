@@ -1,0 +1,182 @@
+//! `/openapi.json`, made from the table of endpoints and from the schemas that the product validates with.
+
+use std::sync::OnceLock;
+
+use axum::http::{HeaderValue, header};
+use axum::response::IntoResponse as _;
+use serde_json::{Map, Value as Json, json};
+
+use super::call::Call;
+use super::endpoint::{Answer, Content, Endpoint, Form, Parameter, Place};
+use super::endpoints::ENDPOINTS;
+use super::schemas::SCHEMAS;
+
+/// `GET /openapi.json`.
+pub(super) async fn show(_call: Call) -> Answer {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    let text = TEXT.get_or_init(|| document().to_string());
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text.clone()).into_response())
+}
+
+/// The whole document.
+pub fn document() -> Json {
+    let mut paths: Map<String, Json> = Map::new();
+    for endpoint in ENDPOINTS.iter() {
+        let methods = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        if let Some(methods) = methods.as_object_mut() {
+            methods.insert(endpoint.method.as_str().to_ascii_lowercase(), operation(endpoint));
+        }
+    }
+    let mut schemas = Map::new();
+    for (name, schema) in SCHEMAS {
+        let schema = serde_json::from_str(schema).unwrap_or_default();
+        add_schema(name, schema, &mut schemas);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "handoffd",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": env!("CARGO_PKG_DESCRIPTION"),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "A token that `handoffd token new` made"},
+            },
+        },
+    })
+}
+
+/// Definitions inside a schema become schemas of their own: references in a document start at its root.
+fn add_schema(name: &str, mut schema: Json, schemas: &mut Map<String, Json>) {
+    let definitions = match &mut schema {
+        Json::Object(members) => {
+            members.remove("$schema");
+            members.remove("$id");
+            members.remove("$defs")
+        }
+        _ => None,
+    };
+    move_references(name, &mut schema);
+    schemas.insert(name.to_owned(), schema);
+    if let Some(Json::Object(definitions)) = definitions {
+        for (inner, definition) in definitions {
+            let mut definition = definition;
+            move_references(name, &mut definition);
+            schemas.insert(format!("{name}.{inner}"), definition);
+        }
+    }
+}
+
+fn move_references(name: &str, value: &mut Json) {
+    match value {
+        Json::Object(members) => {
+            if let Some(Json::String(target)) = members.get_mut("$ref") {
+                if let Some(inner) = target.strip_prefix("#/$defs/") {
+                    *target = format!("#/components/schemas/{name}.{inner}");
+                } else if target == "#" {
+                    *target = format!("#/components/schemas/{name}");
+                }
+            }
+            members.values_mut().for_each(|member| move_references(name, member));
+        }
+        Json::Array(items) => items.iter_mut().for_each(|item| move_references(name, item)),
+        _ => {}
+    }
+}
+
+fn reference(schema: &str) -> Json {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+fn operation(endpoint: &Endpoint) -> Json {
+    let mut replies: Map<String, Json> = Map::new();
+    for reply in &endpoint.answers {
+        let content = match reply.content {
+            Content::Json(schema) => json!({"application/json": {"schema": reference(schema)}}),
+            Content::Problem => json!({"application/problem+json": {"schema": reference("Problem")}}),
+            Content::Text(media) => json!({media: {"schema": {"type": "string"}}}),
+        };
+        let mut shown = json!({"description": reply.description, "content": content});
+        if reply.status == 201 && endpoint.id == "submitHandoff" {
+            shown["headers"] =
+                json!({"Location": {"description": "The handoff", "schema": {"type": "string"}}});
+        }
+        replies.insert(reply.status.to_string(), shown);
+    }
+    for (status, description) in shared_problems(endpoint) {
+        let content = json!({"application/problem+json": {"schema": reference("Problem")}});
+        replies.entry(status).or_insert_with(|| json!({"description": description, "content": content}));
+    }
+    let mut operation = json!({
+        "operationId": endpoint.id,
+        "tags": [endpoint.tag],
+        "summary": endpoint.summary,
+        "description": endpoint.description,
+        "responses": replies,
+    });
+    if endpoint.act.is_some() {
+        operation["security"] = json!([{"token": []}]);
+    }
+    if !endpoint.parameters.is_empty() {
+        operation["parameters"] = endpoint.parameters.iter().map(parameter).collect();
+    }
+    if let Some(body) = &endpoint.body {
+        operation["requestBody"] = json!({
+            "required": true,
+            "description": body.description,
+            "content": {"application/json": {"schema": reference(body.schema), "example": (body.example)()}},
+        });
+    }
+    operation
+}
+
+/// What any endpoint of its kind may answer, beside what it says of itself.
+fn shared_problems(endpoint: &Endpoint) -> Vec<(String, &'static str)> {
+    let mut problems = vec![(400, "The request is not right"), (414, "The address is too long")];
+    if endpoint.act.is_some() {
+        problems.extend([
+            (401, "No token, or one that does not count"),
+            (403, "A token of another role is needed"),
+            (429, "Too many requests from this caller; wait as long as Retry-After says"),
+            (503, "It cannot be answered now; try again"),
+        ]);
+    }
+    if endpoint.parameters.iter().any(|parameter| parameter.place == Place::Path) {
+        problems.push((404, "There is no such thing, or it is not this caller's to see"));
+    }
+    if endpoint.body.is_some() {
+        problems.extend([
+            (408, "The body took too long to arrive"),
+            (413, "The body is too large"),
+            (415, "The body is not application/json, or it is compressed"),
+        ]);
+    }
+    problems.into_iter().map(|(status, description)| (status.to_string(), description)).collect()
+}
+
+fn parameter(parameter: &Parameter) -> Json {
+    let schema = match &parameter.form {
+        Form::Text { max } => json!({"type": "string", "minLength": 1, "maxLength": max}),
+        Form::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Form::Time => json!({"type": "string", "format": "date-time"}),
+        Form::Cursor => json!({"type": "string", "pattern": "^c[0-9a-f]{1,16}$"}),
+        Form::OneOf(words) => json!({"type": "string", "enum": words()}),
+    };
+    let example = match &parameter.form {
+        Form::Integer { .. } => parameter.example.parse::<u64>().map_or(Json::Null, Json::from),
+        _ => parameter.example.into(),
+    };
+    json!({
+        "name": parameter.name,
+        "in": match parameter.place { Place::Path => "path", Place::Query => "query" },
+        "required": parameter.place == Place::Path,
+        "description": parameter.description,
+        "schema": schema,
+        "example": example,
+    })
+}

@@ -1,0 +1,166 @@
+//! What is not a decision: a problem, as RFC 9457 has it, with a stable code.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value as Json, json};
+
+use crate::engine::EngineFault;
+use crate::json::BodyFault;
+use crate::views::ViewsFault;
+
+macro_rules! kinds {
+    ($($variant:ident = $code:literal, $status:ident, $title:literal;)*) => {
+        /// The kind of a problem. Wire contract: a code is never renamed and never reused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Kind { $($variant),* }
+
+        impl Kind {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            pub(crate) fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code),* }
+            }
+
+            pub(crate) fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status),* }
+            }
+
+            pub(crate) fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    BodyInvalid = "A2A_BODY_INVALID", BAD_REQUEST, "The body could not be read";
+    QueryInvalid = "HTTP_QUERY_INVALID", BAD_REQUEST, "A query parameter is not right";
+    RequestInvalid = "HTTP_REQUEST_INVALID", BAD_REQUEST, "The request is not right";
+    AuthRequired = "AUTH_REQUIRED", UNAUTHORIZED, "A token is needed";
+    AuthTokenUnknown = "AUTH_TOKEN_UNKNOWN", UNAUTHORIZED, "The token is not known";
+    AuthSignatureInvalid = "AUTH_SIGNATURE_INVALID", UNAUTHORIZED, "The request's signature is not right";
+    AuthTimestampWindow = "AUTH_TIMESTAMP_WINDOW_EXCEEDED", UNAUTHORIZED, "The request was signed too long ago";
+    AuthNonceReused = "AUTH_NONCE_REUSED", UNAUTHORIZED, "The request's nonce was used before";
+    Forbidden = "AUTH_FORBIDDEN", FORBIDDEN, "The caller may not do this";
+    NotFound = "HTTP_NOT_FOUND", NOT_FOUND, "There is no such thing";
+    MethodNotAllowed = "HTTP_METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED, "The path has no such method";
+    Timeout = "HTTP_TIMEOUT", REQUEST_TIMEOUT, "The request took too long to arrive";
+    Conflict = "HTTP_CONFLICT", CONFLICT, "It is not as the request takes it to be";
+    TooLarge = "HTTP_BODY_TOO_LARGE", PAYLOAD_TOO_LARGE, "The body is too large";
+    UriTooLong = "HTTP_URI_TOO_LONG", URI_TOO_LONG, "The address is too long";
+    MediaType = "HTTP_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE, "The body is not of a type that is taken";
+    RateLimited = "HTTP_RATE_LIMITED", TOO_MANY_REQUESTS, "Too many requests from this caller";
+    Busy = "ENGINE_BUSY", SERVICE_UNAVAILABLE, "Too many decisions are waiting";
+    NotDurable = "ENGINE_NOT_DURABLE", SERVICE_UNAVAILABLE, "The decision could not be made durable";
+    Stopping = "ENGINE_STOPPING", SERVICE_UNAVAILABLE, "The gateway is stopping";
+    ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
+}
+
+/// A problem, on its way to the caller.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    /// Into the body, or the name of the parameter or header.
+    pointer: Option<String>,
+    hint: Option<String>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), pointer: None, hint: None, header: None }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = Some(pointer.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+
+    /// There is nothing here, or nothing that this caller may know of: the two look the same.
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::new(Kind::NotFound, format!("there is no such {what}, or it is not yours to see"))
+    }
+
+    pub(crate) fn to_json(&self) -> Json {
+        let mut json = json!({
+            "type": format!("urn:handoffd:problem:{}", self.kind.code()),
+            "title": self.kind.title(),
+            "status": self.kind.status().as_u16(),
+            "code": self.kind.code(),
+            "detail": self.detail,
+        });
+        let mut set = |name: &str, value: Json| {
+            if let Some(members) = json.as_object_mut() {
+                members.insert(name.to_owned(), value);
+            }
+        };
+        if let Some(pointer) = &self.pointer {
+            set("pointer", pointer.as_str().into());
+        }
+        if let Some(hint) = &self.hint {
+            set("hint", hint.as_str().into());
+        }
+        json
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.kind.status(), self.to_json().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.kind.status() == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"handoffd\""));
+        }
+        if self.kind.status() == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some((name, value)) = self.header {
+            headers.insert(name, value);
+        }
+        response
+    }
+}
+
+impl From<EngineFault> for Problem {
+    fn from(fault: EngineFault) -> Self {
+        const AGAIN: &str =
+            "try again with the same idempotencyKey: it is decided once, however often it is sent";
+        match fault {
+            EngineFault::Busy => Self::new(Kind::Busy, fault.to_string()).hint(AGAIN),
+            EngineFault::NotDurable(_) => Self::new(Kind::NotDurable, fault.to_string()).hint(AGAIN),
+            EngineFault::Stopped => Self::new(Kind::Stopping, "the gateway is stopping").hint(AGAIN),
+            EngineFault::BadLedger(_) => Self::new(Kind::NotDurable, "the ledger cannot be understood"),
+        }
+    }
+}
+
+impl From<&BodyFault> for Problem {
+    fn from(fault: &BodyFault) -> Self {
+        Self::new(Kind::BodyInvalid, fault.to_string()).at(fault.pointer.clone()).hint(fault.hint())
+    }
+}
+
+impl From<ViewsFault> for Problem {
+    fn from(fault: ViewsFault) -> Self {
+        tracing::error!(%fault, "a query on the views failed");
+        Self::new(Kind::ViewsBehind, "the views could not be asked").hint(
+            "decisions go on meanwhile; /readyz says what is wrong, and the views are rebuilt at the next start",
+        )
+    }
+}

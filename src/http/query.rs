@@ -1,0 +1,120 @@
+//! The query, read strictly: what an endpoint does not know is an error, not a silence.
+
+use std::collections::BTreeMap;
+
+use super::endpoint::{Endpoint, Form, Parameter, Place};
+use super::problem::{Kind, Problem};
+use crate::json::printable;
+use crate::timestamp::Timestamp;
+use crate::views::Cursor;
+
+/// Parameters by their name; each is known to the endpoint and of the right form.
+#[derive(Debug, Default)]
+pub(super) struct Query(BTreeMap<&'static str, String>);
+
+impl Query {
+    pub(super) fn read(text: &str, endpoint: &Endpoint, bytes_max: usize) -> Result<Self, Problem> {
+        if text.len() > bytes_max {
+            return Err(Problem::new(Kind::UriTooLong, format!("the query has more than {bytes_max} bytes")));
+        }
+        let mut query = BTreeMap::new();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let bad = |why: &str| Problem::new(Kind::QueryInvalid, why).at(printable(name));
+            let (Some(name), Some(value)) = (decode(name), decode(value)) else {
+                return Err(bad("the query is not percent-encoded UTF-8"));
+            };
+            let Some(parameter) = endpoint.query().find(|parameter| parameter.name == name) else {
+                let known: Vec<&str> = endpoint.query().map(|parameter| parameter.name).collect();
+                let hint = match known.as_slice() {
+                    [] => "this endpoint takes no parameters".to_owned(),
+                    known => format!("this endpoint knows {}", known.join(", ")),
+                };
+                return Err(bad("there is no such parameter").hint(hint));
+            };
+            parameter.check(&value)?;
+            if query.insert(parameter.name, value).is_some() {
+                return Err(bad("the parameter is given twice"));
+            }
+        }
+        Ok(Self(query))
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub(super) fn integer(&self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    pub(super) fn time(&self, name: &str) -> Option<Timestamp> {
+        Timestamp::parse(self.text(name)?)
+    }
+
+    pub(super) fn cursor(&self) -> Option<Cursor> {
+        self.text("cursor")?.parse().ok()
+    }
+}
+
+impl Parameter {
+    /// A path that does not have the right form leads nowhere; a query that does not is a mistake.
+    pub(super) fn check(&self, value: &str) -> Result<(), Problem> {
+        let expected = match &self.form {
+            Form::Text { max } if !value.is_empty() && value.chars().count() <= *max => return Ok(()),
+            Form::Text { max } => format!("1 to {max} characters"),
+            Form::Integer { min, max } => {
+                // Digits only: no sign, no leading zero.
+                let number = value.parse::<u64>().ok().filter(|number| number.to_string() == value);
+                if number.is_some_and(|number| (*min..=*max).contains(&number)) {
+                    return Ok(());
+                }
+                format!("a whole number from {min} to {max}")
+            }
+            Form::Time if Timestamp::parse(value).is_some() => return Ok(()),
+            Form::Time => "an RFC 3339 date-time, such as 2026-02-18T19:38:00Z".to_owned(),
+            Form::Cursor if value.parse::<Cursor>().is_ok() => return Ok(()),
+            Form::Cursor => "what the page before this one gave as `next`".to_owned(),
+            Form::OneOf(words) if words().contains(&value) => return Ok(()),
+            Form::OneOf(words) => format!("one of {}", words().join(", ")),
+        };
+        Err(match self.place {
+            Place::Query => Problem::new(Kind::QueryInvalid, format!("expected {expected}")).at(self.name),
+            Place::Path => {
+                Problem::new(Kind::NotFound, format!("`{}` is {expected}", self.name)).at(self.name)
+            }
+        })
+    }
+}
+
+/// Percent-decoding; a plus sign is a space, as forms have it.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let high = char::from(rest.next()?).to_digit(16)?;
+                let low = char::from(rest.next()?).to_digit(16)?;
+                u8::try_from(high * 16 + low).ok()?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_encoding_is_taken_apart() {
+        assert_eq!(decode("a%20b+c").as_deref(), Some("a b c"));
+        assert_eq!(decode("2026-02-18T19%3A38%3A00Z").as_deref(), Some("2026-02-18T19:38:00Z"));
+        for bad in ["%", "%4", "%zz", "%ff", "%+1"] {
+            assert_eq!(decode(bad), None, "{bad}");
+        }
+    }
+}

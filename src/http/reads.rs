@@ -1,0 +1,191 @@
+//! Lists of handoffs, and one with its timeline.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::{Value as Json, json};
+
+use super::App;
+use super::call::Call;
+use super::endpoint::Answer;
+use super::handoffs::json_response;
+use super::problem::{Kind, Problem};
+use crate::callers::Caller;
+use crate::ledger::{Entries, EntriesFault};
+use crate::limits;
+use crate::views::{AttemptRow, HandoffDetail, HandoffFilter, HandoffRow, Reader, ViewsFault};
+
+/// Connections to the views that nobody uses at the moment.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    idle: Mutex<Vec<Reader>>,
+}
+
+impl App {
+    /// Asks the views, once they show all that was durable when the question came: whoever was told of a decision
+    /// finds it.
+    pub(super) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Reader) -> Result<T, ViewsFault> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (app, head) = (self.clone(), self.gateway.engine().head());
+        let asked = tokio::task::spawn_blocking(move || {
+            let patience = Duration::from_millis(limits::VIEW_WAIT_MS);
+            if !app.gateway.views().wait_for(head, patience) {
+                return Err(Problem::new(Kind::ViewsBehind, "the views are behind the ledger")
+                    .hint("try again shortly"));
+            }
+            let idle = app.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let reader = match idle {
+                Some(reader) => reader,
+                None => app.gateway.reader()?,
+            };
+            let answer = question(&reader)?;
+            // One that failed is not used again.
+            let mut idle = app.readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < limits::VIEW_READERS_IDLE_MAX {
+                idle.push(reader);
+            }
+            Ok(answer)
+        });
+        asked
+            .await
+            .unwrap_or_else(|_| Err(Problem::new(Kind::ViewsBehind, "the question could not be asked")))
+    }
+}
+
+/// `GET /v1/handoffs`.
+pub(super) async fn list(call: Call) -> Answer {
+    let caller = call.caller()?.clone();
+    let own = caller.sees_only().map(str::to_owned);
+    let query = call.query;
+    let page = call
+        .app
+        .ask(move |reader| {
+            let filter = HandoffFilter {
+                status: query.text("status").and_then(|status| status.parse().ok()),
+                // An agent that sees only its own asks for others in vain.
+                agent: own.as_deref().or(query.text("agent")),
+                route: query.text("route"),
+                decision: query.text("decision"),
+                code: query.text("code"),
+                correlation_id: query.text("correlationId"),
+                handoff_id: None,
+                from: query.time("from"),
+                to: query.time("to"),
+            };
+            let limit = query.integer("limit").map_or(limits::PAGE_ROWS, |limit| limit as usize);
+            let mut page = reader.handoffs(&filter, query.cursor(), limit)?;
+            let asked = query.text("agent");
+            page.rows.retain(|row| {
+                sees(&caller, &row.current) && asked.is_none_or(|agent| names(&row.current, agent))
+            });
+            Ok(page)
+        })
+        .await?;
+    let rows: Vec<Json> = page.rows.iter().map(row_to_json).collect();
+    let body = json!({"handoffs": rows, "next": page.next.map(|next| next.to_string())});
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+/// `GET /v1/handoffs/{id}`.
+pub(super) async fn show(call: Call) -> Answer {
+    let detail = call.seen().await?;
+    let ledger = call.app.gateway.files().ledger();
+    let shown = tokio::task::spawn_blocking(move || detail_to_json(&ledger, &detail)).await;
+    match shown {
+        Ok(Ok(body)) => Ok(json_response(StatusCode::OK, &body)),
+        _ => Err(Problem::new(Kind::ViewsBehind, "the ledger could not be read")),
+    }
+}
+
+/// The handoff that the path names, if this caller may see it. A stranger cannot tell one that is not there from
+/// one that is not theirs.
+async fn visible(app: Arc<App>, caller: Caller, id: String) -> Result<HandoffDetail, Problem> {
+    let detail = app.ask(move |reader| reader.handoff(&id)).await?;
+    detail
+        .filter(|detail| sees(&caller, &detail.handoff.current))
+        .ok_or_else(|| Problem::not_found("handoff"))
+}
+
+impl Call {
+    /// The handoff that the path names, if this caller may see it.
+    pub(super) fn seen(&self) -> impl Future<Output = Result<HandoffDetail, Problem>> + Send + use<> {
+        let (app, caller, id) = (self.app.clone(), self.caller().cloned(), self.path().to_owned());
+        async move { visible(app, caller?, id).await }
+    }
+}
+
+fn sees(caller: &Caller, row: &AttemptRow) -> bool {
+    let [source, target] =
+        [&row.source_agent, &row.target_agent].map(|end| end.as_deref().unwrap_or_default());
+    caller.sees(source, target)
+}
+
+/// Is this agent its source or its target?
+fn names(row: &AttemptRow, agent: &str) -> bool {
+    [&row.source_agent, &row.target_agent].into_iter().any(|end| end.as_deref() == Some(agent))
+}
+
+fn row_to_json(row: &HandoffRow) -> Json {
+    let mut json = attempt_to_json(&row.current);
+    if let Some(members) = json.as_object_mut() {
+        members.insert("handoffId".to_owned(), row.handoff_id.clone().into());
+        members.insert("attempts".to_owned(), row.attempts.into());
+        members.insert("createdAt".to_owned(), row.created_at.clone().into());
+    }
+    json
+}
+
+fn attempt_to_json(row: &AttemptRow) -> Json {
+    json!({
+        "attempt": row.attempt,
+        "status": row.status.as_str(),
+        "decision": row.decision,
+        "codes": row.codes,
+        "sourceAgent": row.source_agent,
+        "targetAgent": row.target_agent,
+        "routeKey": row.route_key,
+        "mode": row.mode,
+        "operation": row.operation,
+        "correlationId": row.correlation_id,
+        "parentHandoffId": row.parent_handoff_id,
+        "messageId": row.message_id,
+        "createdSequence": row.created_sequence,
+        "decidedSequence": row.decided_sequence,
+        "updatedAt": row.updated_at,
+    })
+}
+
+fn detail_to_json(ledger: &std::path::Path, detail: &HandoffDetail) -> Result<Json, EntriesFault> {
+    let mut attempts = Vec::new();
+    for (row, sequences) in &detail.attempts {
+        let mut timeline = Vec::new();
+        for sequence in sequences {
+            for entry in Entries::read(ledger, *sequence, *sequence)? {
+                let entry = entry?;
+                let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
+                timeline.push(json!({
+                    "sequence": entry.sequence,
+                    "at": entry.consensus_timestamp,
+                    "runningHash": entry.running_hash.to_string(),
+                    "type": wire.get("type"),
+                    "streamSeq": wire.pointer("/stream/stream_seq"),
+                    "sender": wire.get("sender"),
+                    "payload": wire.get("payload"),
+                }));
+            }
+        }
+        let mut attempt = attempt_to_json(row);
+        if let Some(members) = attempt.as_object_mut() {
+            members.insert("timeline".to_owned(), timeline.into());
+        }
+        attempts.push(attempt);
+    }
+    let mut json = row_to_json(&detail.handoff);
+    if let Some(members) = json.as_object_mut() {
+        members.insert("history".to_owned(), attempts.into());
+    }
+    Ok(json)
+}

@@ -1,0 +1,169 @@
+//! The shapes that `/openapi.json` refers to by name. What the product validates with stands in `docs/schemas/`.
+
+/// Name and text of every schema.
+pub(super) const SCHEMAS: &[(&str, &str)] = &[
+    ("TaskSpec", include_str!("../../docs/schemas/task-spec.schema.json")),
+    ("Decision", include_str!("../../docs/schemas/decision.schema.json")),
+    ("State", include_str!("../../docs/schemas/orchestration-state.schema.json")),
+    ("Problem", PROBLEM),
+    (
+        "TaskSpecs",
+        r##"{"type": "array", "minItems": 1, "maxItems": 1000, "items": {"$ref": "#/components/schemas/TaskSpec"}}"##,
+    ),
+    (
+        "Decisions",
+        r##"{"type": "object", "required": ["decisions"], "properties": {
+            "decisions": {"type": "array", "items": {"$ref": "#/components/schemas/Decision"}}}}"##,
+    ),
+    (
+        "HandoffPage",
+        r##"{"type": "object", "required": ["handoffs", "next"], "properties": {
+            "handoffs": {"type": "array", "items": {"$ref": "#/components/schemas/Handoff"}},
+            "next": {"type": ["string", "null"], "description": "The cursor of the next page; null on the last"}}}"##,
+    ),
+    ("Handoff", HANDOFF),
+    (
+        "HandoffDetail",
+        r##"{"allOf": [{"$ref": "#/components/schemas/Handoff"}, {"type": "object", "required": ["history"], "properties": {
+            "history": {"type": "array", "description": "Every attempt, each with its timeline", "items": {
+                "type": "object", "required": ["attempt", "status", "timeline"], "properties": {
+                    "timeline": {"type": "array", "items": {"$ref": "#/components/schemas/TimelineEntry"}}}}}}}]}"##,
+    ),
+    (
+        "TimelineEntry",
+        r#"{"type": "object", "required": ["sequence", "at", "type", "payload"], "properties": {
+            "sequence": {"type": "integer"}, "at": {"type": "string"}, "runningHash": {"type": "string"},
+            "type": {"type": "string"}, "streamSeq": {"type": "integer"}, "sender": {"type": "string"},
+            "payload": {"type": "object"}}}"#,
+    ),
+    (
+        "EntryPage",
+        r##"{"type": "object", "required": ["entries", "next"], "properties": {
+            "entries": {"type": "array", "items": {"$ref": "#/components/schemas/EntryRow"}},
+            "next": {"type": ["string", "null"]}}}"##,
+    ),
+    (
+        "EntryRow",
+        r#"{"type": "object", "required": ["sequence", "consensusTimestamp", "type", "streamId"], "properties": {
+            "sequence": {"type": "integer", "minimum": 1}, "consensusTimestamp": {"type": "string"},
+            "type": {"type": "string"}, "streamId": {"type": "string"}, "handoffId": {"type": ["string", "null"]},
+            "attempt": {"type": ["integer", "null"]}, "correlationId": {"type": "string"},
+            "decision": {"type": ["string", "null"]}, "codes": {"type": "array", "items": {"type": "string"}}}}"#,
+    ),
+    (
+        "Entry",
+        r#"{"type": "object", "required": ["hcs", "wire"], "properties": {
+            "hcs": {"type": "object", "required": ["topic_id", "sequence_number", "consensus_timestamp", "running_hash"]},
+            "wire": {"type": "object", "description": "The Wire v1.1 event"}}}"#,
+    ),
+    (
+        "Verification",
+        r#"{"type": "object", "required": ["verified"], "properties": {
+            "verified": {"type": "boolean"}, "finding": {"type": "string", "description": "The first difference"},
+            "entries": {"type": "integer"}, "runningHash": {"type": ["string", "null"]}}}"#,
+    ),
+    (
+        "Checkpoint",
+        r#"{"type": "object", "description": "Signed with the gateway's Ed25519 key; docs/ledger.md has its form"}"#,
+    ),
+    (
+        "Policies",
+        r#"{"type": "object", "required": ["digest", "loadedAt", "routes", "policies", "lastLoad"], "properties": {
+            "digest": {"type": "string"}, "loadedAt": {"type": "string"},
+            "routes": {"type": "array", "items": {"type": "string"}},
+            "policies": {"type": "array", "items": {"type": "string"}},
+            "lastLoad": {"type": "object", "required": ["outcome", "at"], "properties": {
+                "outcome": {"enum": ["loaded", "failed"]}, "at": {"type": "string"}, "why": {"type": "string"}}}}}"#,
+    ),
+    (
+        "Reloaded",
+        r#"{"type": "object", "required": ["changed", "policyDigest", "sequence"], "properties": {
+            "changed": {"type": "boolean"}, "policyDigest": {"type": "string"}, "sequence": {"type": "integer"}}}"#,
+    ),
+    ("Alive", r#"{"type": "object", "required": ["status"], "properties": {"status": {"const": "alive"}}}"#),
+    ("Ready", READY),
+    (
+        "TokenList",
+        r##"{"type": "object", "required": ["tokens"], "properties": {
+            "tokens": {"type": "array", "items": {"$ref": "#/components/schemas/Token"}}}}"##,
+    ),
+    ("Token", TOKEN),
+    (
+        "NewToken",
+        r#"{"type": "object", "required": ["name", "role"], "additionalProperties": false, "properties": {
+            "name": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,64}$"},
+            "role": {"enum": ["orchestrator", "agent", "operator", "harness", "auditor", "admin"]},
+            "agentId": {"type": "string", "minLength": 2, "maxLength": 64},
+            "principal": {"type": "string", "minLength": 1, "maxLength": 128},
+            "expiresAt": {"type": "string", "format": "date-time"}}}"#,
+    ),
+    (
+        "KeyList",
+        r##"{"type": "object", "required": ["keys"], "properties": {
+            "keys": {"type": "array", "items": {"$ref": "#/components/schemas/Key"}}}}"##,
+    ),
+    (
+        "Key",
+        r#"{"type": "object", "required": ["keyId", "owner", "purpose", "algorithm", "valid"], "properties": {
+            "keyId": {"type": "string"}, "owner": {"type": "string"}, "purpose": {"type": "string"},
+            "algorithm": {"type": "string"}, "notBefore": {"type": ["string", "null"]},
+            "notAfter": {"type": ["string", "null"]}, "valid": {"type": "boolean"}}}"#,
+    ),
+    (
+        "NewKey",
+        r#"{"type": "object", "required": ["keyId", "owner"], "additionalProperties": false, "properties": {
+            "keyId": {"type": "string", "minLength": 1, "maxLength": 128},
+            "owner": {"type": "string", "minLength": 1, "maxLength": 128},
+            "purpose": {"enum": ["envelope", "dispatch", "request"]},
+            "algorithm": {"enum": ["hmac-sha256", "ed25519"]},
+            "secret": {"type": "string", "minLength": 16, "description": "Of an hmac-sha256 key: its text is the key"},
+            "publicKey": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+            "notBefore": {"type": "string", "format": "date-time"},
+            "notAfter": {"type": "string", "format": "date-time"}}}"#,
+    ),
+    (
+        "Jwks",
+        r#"{"type": "object", "required": ["keys"], "properties": {"keys": {"type": "array", "items": {"type": "object"}}}}"#,
+    ),
+    ("Packet", r#"{"type": "object", "description": "An A2A packet; docs/evidence.md has its form"}"#),
+    (
+        "Evidence",
+        r#"{"type": "object", "description": "What was seen on the packet, or why it cannot be told", "properties": {
+            "ok": {"type": "object"}, "error": {"type": "object", "required": ["kind", "message"]}}}"#,
+    ),
+    ("EvidenceEvent", r#"{"type": "object", "description": "The event that an allowed handoff emitted"}"#),
+    ("OpenApi", r#"{"type": "object", "required": ["openapi", "paths"]}"#),
+];
+
+const PROBLEM: &str = r#"{"type": "object", "required": ["type", "title", "status", "code", "detail"], "properties": {
+    "type": {"type": "string", "format": "uri"}, "title": {"type": "string"}, "status": {"type": "integer"},
+    "code": {"type": "string", "description": "Stable: never renamed, never used again"},
+    "detail": {"type": "string"},
+    "pointer": {"type": "string", "description": "Into the body, or the name of a parameter or header"},
+    "hint": {"type": "string", "description": "What to do"}}}"#;
+
+const HANDOFF: &str = r#"{"type": "object", "required": ["handoffId", "attempts", "createdAt", "attempt", "status", "correlationId"],
+    "properties": {
+        "handoffId": {"type": "string"}, "attempts": {"type": "integer", "minimum": 1}, "createdAt": {"type": "string"},
+        "attempt": {"type": "integer", "minimum": 1}, "status": {"type": "string"},
+        "decision": {"type": ["string", "null"]}, "codes": {"type": "array", "items": {"type": "string"}},
+        "sourceAgent": {"type": ["string", "null"]}, "targetAgent": {"type": ["string", "null"]},
+        "routeKey": {"type": ["string", "null"]}, "mode": {"type": ["string", "null"]},
+        "operation": {"type": ["string", "null"]}, "correlationId": {"type": "string"},
+        "parentHandoffId": {"type": ["string", "null"]}, "messageId": {"type": ["string", "null"]},
+        "createdSequence": {"type": "integer"}, "decidedSequence": {"type": ["integer", "null"]},
+        "updatedAt": {"type": "string"}}}"#;
+
+const TOKEN: &str = r#"{"type": "object", "required": ["tokenId", "name", "role", "createdAt", "valid"], "properties": {
+    "tokenId": {"type": "string"}, "name": {"type": "string"}, "role": {"type": "string"},
+    "agentId": {"type": ["string", "null"]}, "principal": {"type": ["string", "null"]},
+    "createdAt": {"type": "string"}, "expiresAt": {"type": ["string", "null"]},
+    "revokedAt": {"type": ["string", "null"]}, "valid": {"type": "boolean"},
+    "token": {"type": "string", "description": "The token itself; only when it is made, and never again"},
+    "sequence": {"type": "integer"}}}"#;
+
+const READY: &str = r#"{"type": "object", "required": ["status", "failing", "degraded", "ledger", "policyDigest"], "properties": {
+    "status": {"enum": ["ready", "degraded", "failing"]},
+    "failing": {"type": "array", "items": {"type": "object", "required": ["what", "why", "hint"]}},
+    "degraded": {"type": "array", "items": {"type": "object", "required": ["what", "why", "hint"]}},
+    "ledger": {"type": "object", "required": ["sequence"]}, "policyDigest": {"type": "string"}}}"#;

@@ -1,0 +1,118 @@
+//! Server-sent events: entries as they become durable.
+//!
+//! Every event has an id, so that a client that was cut off says where it stopped (`Last-Event-ID`) and misses
+//! nothing. A stream pulls from the ledger at its reader's pace; a reader that takes nothing for too long is cut
+//! off by the listener.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::response::IntoResponse as _;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use tokio_stream::Stream;
+
+use super::call::Call;
+use super::endpoint::Answer;
+use super::problem::{Kind, Problem};
+use crate::gateway::{Listener, Told};
+use crate::limits;
+use crate::wire::StreamId;
+
+/// `GET /v1/audit/stream`: every entry; the id is its sequence number.
+pub(super) async fn audit(call: Call) -> Answer {
+    let app = &call.app;
+    let from = match last_event_id(&call)? {
+        Some(last) => last + 1,
+        None => call.query.integer("from").unwrap_or(app.gateway.engine().head() + 1),
+    };
+    let (listener, topic_id) = (app.gateway.listen(from), app.gateway.topic_id().to_owned());
+    let kind = call.query.text("type").map(str::to_owned);
+    let event = move |told: &Told| {
+        let wanted = kind.as_ref().is_none_or(|kind| *kind == told.kind);
+        let line = told.entry.to_line(&topic_id);
+        let event = Event::default().event("entry").id(told.entry.sequence.to_string()).data(line.trim_end());
+        Step { event: wanted.then_some(event), is_last: false }
+    };
+    Ok(respond(&call, listener, event))
+}
+
+/// `GET /v1/handoffs/{id}/stream`: the Wire events of one attempt; the id is their place in its stream.
+pub(super) async fn handoff(call: Call) -> Answer {
+    let detail = call.seen().await?;
+    let attempt = match call.query.integer("attempt") {
+        None => detail.handoff.current.attempt,
+        Some(attempt) => u32::try_from(attempt).unwrap_or(u32::MAX),
+    };
+    let found = detail.attempts.iter().find(|(row, _)| row.attempt == attempt);
+    let (row, _) = found.ok_or_else(|| Problem::not_found("attempt"))?;
+    let from = match last_event_id(&call)? {
+        Some(last) => last + 1,
+        None => call.query.integer("from").unwrap_or(1),
+    };
+    let handoff_id = &detail.handoff.handoff_id;
+    let stream_id = StreamId::Handoff { handoff_id, attempt }.to_string();
+    // Everything of this stream comes after the entry that created it.
+    let listener = call.app.gateway.listen(row.created_sequence);
+    let event = move |told: &Told| {
+        if told.stream_id != stream_id {
+            return Step { event: None, is_last: false };
+        }
+        let event = (told.stream_seq >= from).then(|| {
+            Event::default().event(told.kind.clone()).id(told.stream_seq.to_string()).data(&told.entry.wire)
+        });
+        Step { event, is_last: is_terminal(&told.kind) }
+    };
+    Ok(respond(&call, listener, event))
+}
+
+/// Nothing comes after these in a handoff's stream.
+fn is_terminal(kind: &str) -> bool {
+    matches!(kind, "task.rejected" | "task.complete" | "task.failed" | "task.cancelled")
+}
+
+/// What a stream does with an entry.
+struct Step {
+    event: Option<Event>,
+    is_last: bool,
+}
+
+fn last_event_id(call: &Call) -> Result<Option<u64>, Problem> {
+    let Some(value) = call.headers.get("last-event-id") else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    let bad = || Problem::new(Kind::RequestInvalid, "not the id of an event").at("Last-Event-ID");
+    number.map(Some).ok_or_else(bad)
+}
+
+fn respond(
+    call: &Call,
+    listener: Listener,
+    event: impl Fn(&Told) -> Step + Send + 'static,
+) -> axum::response::Response {
+    let beat = KeepAlive::new().interval(Duration::from_secs(limits::STREAM_HEARTBEAT_S)).text("");
+    let stream = events(listener, event, call.app.stopping.subscribe());
+    Sse::new(stream).keep_alive(beat).into_response()
+}
+
+fn events(
+    listener: Listener,
+    event: impl Fn(&Told) -> Step + Send + 'static,
+    stopping: tokio::sync::watch::Receiver<bool>,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+    futures_util::stream::unfold(Some((listener, event, stopping)), |state| async move {
+        let (mut listener, event, mut stopping) = state?;
+        loop {
+            // A stream would keep a gateway that stops from stopping.
+            let told = tokio::select! {
+                told = listener.next() => told?,
+                _ = stopping.wait_for(|stopping| *stopping) => return None,
+            };
+            let Step { event: one, is_last } = event(&told);
+            match (one, is_last) {
+                (Some(one), true) => return Some((Ok(one), None)),
+                (Some(one), false) => return Some((Ok(one), Some((listener, event, stopping)))),
+                (None, true) => return None,
+                (None, false) => {}
+            }
+        }
+    })
+}

@@ -1,0 +1,264 @@
+//! Tokens and keys over HTTP, for an administrator who is not on the machine.
+//!
+//! The files are changed first and then read again like any other edit, so there is one way for them to come into
+//! force, and the ledger says so before the answer leaves.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::App;
+use super::call::Call;
+use super::endpoint::Answer;
+use super::handoffs::json_response;
+use super::problem::{Kind, Problem};
+use crate::callers::{Name, Role, Roster, RosterFault, Standing, Token, TokenFault, TokenFiles};
+use crate::gateway::Reloaded;
+use crate::os::clock;
+use crate::proof::{Algorithm, Key, Purpose, Secret};
+use crate::timestamp::Timestamp;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct NewToken {
+    name: String,
+    role: String,
+    agent_id: Option<String>,
+    principal: Option<String>,
+    expires_at: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct NewKey {
+    key_id: String,
+    owner: String,
+    purpose: Option<String>,
+    algorithm: Option<String>,
+    /// Of an hmac-sha256 key: its text is the key.
+    secret: Option<zeroize::Zeroizing<String>>,
+    /// Of an ed25519 key, in hex.
+    public_key: Option<String>,
+    not_before: Option<String>,
+    not_after: Option<String>,
+}
+
+/// A body of ours that is not a TaskSpec.
+pub(super) async fn body<T: serde::de::DeserializeOwned>(call: &mut Call) -> Result<T, Problem> {
+    let bytes = call.json_body(call.app.settings.server.body_bytes_max).await?;
+    // Read strictly first: a key that stands there twice is not for serde to choose from.
+    let document =
+        crate::json::read(&bytes, crate::limits::TASK_SPEC).map_err(|fault| Problem::from(&fault))?;
+    serde_json::from_value(document.root().to_json()).map_err(|error| {
+        Problem::new(Kind::RequestInvalid, error.to_string()).hint("GET /openapi.json has its shape")
+    })
+}
+
+fn wrong(pointer: &str, why: impl std::fmt::Display) -> Problem {
+    Problem::new(Kind::RequestInvalid, why.to_string()).at(pointer)
+}
+
+fn time(pointer: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
+    let parse = |text| Timestamp::parse(text).ok_or_else(|| wrong(pointer, "not an RFC 3339 date-time"));
+    text.map(parse).transpose()
+}
+
+/// Changes a file, then puts it in force, and waits until the ledger has it.
+async fn change<T: Send + 'static>(
+    app: &Arc<App>,
+    change: impl FnOnce(&App) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let app = app.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        let changed = change(&app)?;
+        reload_now(&app)?;
+        Ok(changed)
+    });
+    done.await.unwrap_or_else(|_| Err(Problem::new(Kind::NotDurable, "the change could not be made")))
+}
+
+fn reload_now(app: &App) -> Result<Reloaded, Problem> {
+    let reloaded = app.rules.reload();
+    app.metrics.reloaded(!matches!(reloaded, Reloaded::Failed(_)));
+    match reloaded {
+        Reloaded::Failed(failed) => Err(Problem::new(Kind::NotDurable, failed.why)
+            .hint("what was in force before stays in force; correct the file, and it is read again")),
+        other => Ok(other),
+    }
+}
+
+/// `POST /v1/reload`: reads policies, keys and tokens again, now.
+pub(super) async fn reload(call: Call) -> Answer {
+    let app = call.app.clone();
+    let done = tokio::task::spawn_blocking(move || reload_now(&app)).await;
+    let reloaded =
+        done.unwrap_or_else(|_| Err(Problem::new(Kind::NotDurable, "the files could not be read")))?;
+    let digest = call.app.rules.current().in_force.policies.digest().to_string();
+    let body = json!({"changed": reloaded != Reloaded::Same, "policyDigest": digest, "sequence": call.app.gateway.engine().head()});
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+/// `GET /v1/tokens`.
+pub(super) async fn list_tokens(call: Call) -> Answer {
+    let now = clock::now();
+    let tokens: Vec<Json> = call.rules.roster.tokens().iter().map(|token| describe(token, now)).collect();
+    Ok(json_response(StatusCode::OK, &json!({"tokens": tokens})))
+}
+
+/// What may be known of a token.
+pub(crate) fn describe(token: &Token, now: Timestamp) -> Json {
+    json!({
+        "tokenId": token.fingerprint().to_string(),
+        "name": token.name().as_str(),
+        "role": token.role().as_str(),
+        "agentId": token.caller().agent_id(),
+        "principal": token.caller().standing().principal(),
+        "createdAt": token.created_at(),
+        "expiresAt": token.expires_at(),
+        "revokedAt": token.revoked_at(),
+        "valid": token.is_valid_at(now),
+    })
+}
+
+fn refused(fault: TokenFault) -> Problem {
+    match fault {
+        TokenFault::Refused(fault @ (RosterFault::Unknown(_) | RosterFault::AlreadyRevoked(_))) => {
+            Problem::new(Kind::NotFound, fault.to_string())
+        }
+        TokenFault::Refused(fault) => Problem::new(Kind::Conflict, fault.to_string()),
+        other => Problem::new(Kind::NotDurable, other.to_string()),
+    }
+}
+
+/// `POST /v1/tokens`.
+pub(super) async fn make_token(mut call: Call) -> Answer {
+    let new: NewToken = body(&mut call).await?;
+    let name = Name::from_str(&new.name).map_err(|why| wrong("/name", why))?;
+    if name.as_str() == Roster::ADMIN {
+        return Err(wrong("/name", "this name is for the token in memory/admin.token; take another"));
+    }
+    let role = Role::from_str(&new.role).map_err(|why| wrong("/role", why))?;
+    let standing =
+        Standing::of(role, new.agent_id.as_deref(), new.principal.as_deref()).map_err(|fault| {
+            wrong(if fault.member() == "principal" { "/principal" } else { "/agentId" }, fault)
+        })?;
+    let expires_at = time("/expiresAt", new.expires_at.as_deref())?;
+    let (token, text) = change(&call.app, move |app| {
+        let files = TokenFiles::of(app.gateway.files().workspace());
+        let (_, token, text) = files.make(name, standing, clock::now(), expires_at).map_err(refused)?;
+        Ok((token, text))
+    })
+    .await?;
+    let mut shown = describe(&token, clock::now());
+    if let Some(members) = shown.as_object_mut() {
+        members.insert("token".to_owned(), text.expose().into());
+        members.insert("sequence".to_owned(), call.app.gateway.engine().head().into());
+    }
+    Ok(json_response(StatusCode::CREATED, &shown))
+}
+
+/// `DELETE /v1/tokens/{token}`.
+pub(super) async fn revoke_token(call: Call) -> Answer {
+    let which = call.path().to_owned();
+    let token = change(&call.app, move |app| {
+        let files = TokenFiles::of(app.gateway.files().workspace());
+        files.revoke(&which, clock::now()).map(|(_, token)| token).map_err(refused)
+    })
+    .await?;
+    let mut shown = describe(&token, clock::now());
+    if let Some(members) = shown.as_object_mut() {
+        members.insert("sequence".to_owned(), call.app.gateway.engine().head().into());
+    }
+    Ok(json_response(StatusCode::OK, &shown))
+}
+
+fn describe_key(key: &Key, now: Timestamp) -> Json {
+    json!({
+        "keyId": key.id(),
+        "owner": key.owner(),
+        "purpose": key.purpose().name(),
+        "algorithm": key.algorithm().name(),
+        "notBefore": key.not_before(),
+        "notAfter": key.not_after(),
+        "valid": key.is_valid_at(now),
+    })
+}
+
+/// `GET /v1/keys`.
+pub(super) async fn list_keys(call: Call) -> Answer {
+    let now = clock::now();
+    let keys: Vec<Json> =
+        call.rules.in_force.keyring.keys().iter().map(|key| describe_key(key, now)).collect();
+    Ok(json_response(StatusCode::OK, &json!({"keys": keys})))
+}
+
+/// `POST /v1/keys`.
+pub(super) async fn add_key(mut call: Call) -> Answer {
+    let new: NewKey = body(&mut call).await?;
+    let purpose = Purpose::from_str(new.purpose.as_deref().unwrap_or("envelope"))
+        .map_err(|why| wrong("/purpose", why))?;
+    let algorithm = Algorithm::from_str(new.algorithm.as_deref().unwrap_or("hmac-sha256"))
+        .map_err(|why| wrong("/algorithm", why))?;
+    let bounds =
+        (time("/notBefore", new.not_before.as_deref())?, time("/notAfter", new.not_after.as_deref())?);
+    let sound = |text: &str| (1..=128).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    for (pointer, text) in [("/keyId", &new.key_id), ("/owner", &new.owner)] {
+        if !sound(text) {
+            return Err(wrong(pointer, "1 to 128 characters, no control characters"));
+        }
+    }
+    let key = match (algorithm, new.secret, new.public_key) {
+        (Algorithm::HmacSha256, Some(secret), None) => {
+            if secret.len() < 16 {
+                return Err(wrong("/secret", "a secret has at least 16 characters"));
+            }
+            Key::hmac(&new.key_id, &new.owner, purpose, Secret::new(secret.as_bytes().to_vec()))
+                .ok_or_else(|| wrong("/secret", "not a key"))?
+        }
+        (Algorithm::HmacSha256, None, None) => {
+            return Err(wrong("/secret", "an hmac-sha256 key needs its secret"));
+        }
+        (Algorithm::HmacSha256, _, Some(_)) => {
+            return Err(wrong("/publicKey", "an hmac-sha256 key has none"));
+        }
+        (Algorithm::Ed25519, None, Some(public)) => {
+            Key::ed25519(&new.key_id, &new.owner, purpose, &public)
+                .ok_or_else(|| wrong("/publicKey", "not an Ed25519 public key of 64 hex digits"))?
+        }
+        (Algorithm::Ed25519, Some(_), _) => {
+            return Err(wrong("/secret", "the gateway never holds the private half of an ed25519 key"));
+        }
+        (Algorithm::Ed25519, None, None) => {
+            return Err(wrong("/publicKey", "an ed25519 key needs its public half"));
+        }
+    };
+    let key = key.valid_between(bounds.0, bounds.1);
+    let shown = describe_key(&key, clock::now());
+    change(&call.app, move |app| {
+        let workspace = app.rules.workspace();
+        workspace
+            .change_keyring(|keyring| keyring.add(key).map_err(|fault| fault.to_string()))
+            .map_err(|why| Problem::new(Kind::Conflict, why))
+    })
+    .await?;
+    Ok(json_response(StatusCode::CREATED, &shown))
+}
+
+/// `DELETE /v1/keys/{key}`.
+pub(super) async fn remove_key(call: Call) -> Answer {
+    let which = call.path().to_owned();
+    let Some(key) = call.rules.in_force.keyring.get(&which) else { return Err(Problem::not_found("key")) };
+    let shown = describe_key(key, clock::now());
+    change(&call.app, move |app| {
+        let workspace = app.rules.workspace();
+        let removed = workspace.change_keyring(|keyring| {
+            if keyring.remove(&which) { Ok(()) } else { Err(format!("there is no key `{which}`")) }
+        });
+        removed.map_err(|why| Problem::new(Kind::NotFound, why))
+    })
+    .await?;
+    Ok(json_response(StatusCode::OK, &shown))
+}
