@@ -119,16 +119,22 @@ impl Credentials {
         changes
     }
 
-    /// Takes in what the ledger says. False if it is not ours.
-    pub(super) fn take(&mut self, kind: &str, payload: serde_json::Value) -> bool {
+    /// Takes in what the ledger says; nothing if it is not ours.
+    pub(super) fn take(&mut self, kind: &str, payload: serde_json::Value) -> Option<()> {
         let id = |name: &str| payload.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
         match kind {
-            "token.revoked" => id("token_id").is_some_and(|id| self.tokens.remove(&id).is_some()),
-            "key.removed" => id("key_id").is_some_and(|id| self.keys.remove(&id).is_some()),
-            "token.created" => serde_json::from_value::<TokenFacts>(payload)
-                .is_ok_and(|token| self.tokens.insert(token.token_id.clone(), token).is_none()),
-            _ => serde_json::from_value::<KeyFacts>(payload)
-                .is_ok_and(|key| self.keys.insert(key.key_id.clone(), key).is_none()),
+            "token.revoked" => self.tokens.remove(&id("token_id")?).map(drop),
+            "key.removed" => self.keys.remove(&id("key_id")?).map(drop),
+            "token.created" => {
+                let token: TokenFacts = serde_json::from_value(payload).ok()?;
+                self.tokens.insert(token.token_id.clone(), token);
+                Some(())
+            }
+            _ => {
+                let key: KeyFacts = serde_json::from_value(payload).ok()?;
+                self.keys.insert(key.key_id.clone(), key);
+                Some(())
+            }
         }
     }
 }

@@ -77,9 +77,8 @@ impl Replay {
                 standing.take(key, facts, wire.stream.stream_seq);
             }
             "token.created" | "token.revoked" | "key.added" | "key.removed" => {
-                if !Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload) {
-                    return Err(bad("its token or key is not ours"));
-                }
+                let taken = Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload);
+                taken.ok_or_else(|| bad("its token or key is not ours"))?;
             }
             // A refusal without a handoffId claims nothing.
             "gate.decided" if wire.stream.stream_id.starts_with("project:") => {}

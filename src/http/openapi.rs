@@ -89,6 +89,13 @@ fn move_references(name: &str, value: &mut Json) {
     }
 }
 
+/// Sets a member of an object.
+fn set(object: &mut Json, name: &str, value: Json) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
 fn reference(schema: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
@@ -103,8 +110,11 @@ fn operation(endpoint: &Endpoint) -> Json {
         };
         let mut shown = json!({"description": reply.description, "content": content});
         if reply.status == 201 && endpoint.id == "submitHandoff" {
-            shown["headers"] =
-                json!({"Location": {"description": "The handoff", "schema": {"type": "string"}}});
+            set(
+                &mut shown,
+                "headers",
+                json!({"Location": {"description": "The handoff", "schema": {"type": "string"}}}),
+            );
         }
         replies.insert(reply.status.to_string(), shown);
     }
@@ -120,17 +130,18 @@ fn operation(endpoint: &Endpoint) -> Json {
         "responses": replies,
     });
     if endpoint.act.is_some() {
-        operation["security"] = json!([{"token": []}]);
+        set(&mut operation, "security", json!([{"token": []}]));
     }
     if !endpoint.parameters.is_empty() {
-        operation["parameters"] = endpoint.parameters.iter().map(parameter).collect();
+        set(&mut operation, "parameters", endpoint.parameters.iter().map(parameter).collect());
     }
     if let Some(body) = &endpoint.body {
-        operation["requestBody"] = json!({
+        let request = json!({
             "required": true,
             "description": body.description,
             "content": {"application/json": {"schema": reference(body.schema), "example": (body.example)()}},
         });
+        set(&mut operation, "requestBody", request);
     }
     operation
 }

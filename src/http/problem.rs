@@ -56,9 +56,12 @@ kinds! {
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }
 
-/// A problem, on its way to the caller.
+/// A problem, on its way to the caller. Small, for it is the rare case of every handler's result.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct Problem(Box<Told>);
+
+#[derive(Debug)]
+struct Told {
     kind: Kind,
     detail: String,
     /// Into the body, or the name of the parameter or header.
@@ -69,25 +72,25 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), pointer: None, hint: None, header: None }
+        Self(Box::new(Told { kind, detail: detail.into(), pointer: None, hint: None, header: None }))
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        self.kind
+        self.0.kind
     }
 
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {
-        self.pointer = Some(pointer.into());
+        self.0.pointer = Some(pointer.into());
         self
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.0.hint = Some(hint.into());
         self
     }
 
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.0.header = Some((name, value));
         self
     }
 
@@ -97,22 +100,23 @@ impl Problem {
     }
 
     pub(crate) fn to_json(&self) -> Json {
+        let told = &*self.0;
         let mut json = json!({
-            "type": format!("urn:handoffd:problem:{}", self.kind.code()),
-            "title": self.kind.title(),
-            "status": self.kind.status().as_u16(),
-            "code": self.kind.code(),
-            "detail": self.detail,
+            "type": format!("urn:handoffd:problem:{}", told.kind.code()),
+            "title": told.kind.title(),
+            "status": told.kind.status().as_u16(),
+            "code": told.kind.code(),
+            "detail": told.detail,
         });
         let mut set = |name: &str, value: Json| {
             if let Some(members) = json.as_object_mut() {
                 members.insert(name.to_owned(), value);
             }
         };
-        if let Some(pointer) = &self.pointer {
+        if let Some(pointer) = &told.pointer {
             set("pointer", pointer.as_str().into());
         }
-        if let Some(hint) = &self.hint {
+        if let Some(hint) = &told.hint {
             set("hint", hint.as_str().into());
         }
         json
@@ -121,16 +125,16 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.kind.status(), self.to_json().to_string()).into_response();
+        let mut response = (self.0.kind.status(), self.to_json().to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if self.kind.status() == StatusCode::UNAUTHORIZED {
+        if self.0.kind.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"handoffd\""));
         }
-        if self.kind.status() == StatusCode::SERVICE_UNAVAILABLE {
+        if self.0.kind.status() == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if let Some((name, value)) = self.header {
+        if let Some((name, value)) = self.0.header {
             headers.insert(name, value);
         }
         response
