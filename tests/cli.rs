@@ -698,6 +698,27 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
         (&verified["verified"], &verified["entries"], &verified["checkpoints"]),
         (&Json::from(true), &Json::from(8), &Json::from(1))
     );
+    assert_eq!(verified["viewsSequence"], 8);
+    // A row that somebody edited with SQLite; the views are deleted, and can be.
+    let views = workspace.path().join("memory/views.db");
+    let whole = fs::read(&views).unwrap();
+    let edited = rusqlite::Connection::open(&views).unwrap();
+    edited.execute("UPDATE handoffs SET attempts = 7 WHERE handoff = 6", []).unwrap();
+    drop(edited);
+    let found = workspace.run(&["audit", "verify"]);
+    assert_eq!(
+        (found.status.code(), stdout(&found).as_str()),
+        (
+            Some(1),
+            "bad  the views differ from the ledger in table `handoffs`, handoff 6: `attempts` is 7, and the ledger \
+             gives 1\n"
+        )
+    );
+    workspace.write("memory/views.db", "no database, though it is long enough to be one".repeat(20));
+    assert_eq!(workspace.exit(&["audit", "verify"]), 1);
+    fs::remove_file(&views).unwrap();
+    assert_eq!(workspace.json(&["audit", "verify", "--json"])["viewsSequence"], Json::Null);
+    workspace.write("memory/views.db", whole);
     // An export, verified by the program and by plain Python; cut, it is noticed by whoever kept the checkpoint.
     workspace.write("export.jsonl", &export);
     workspace.write("cut.jsonl", export.lines().take(5).map(|line| format!("{line}\n")).collect::<String>());

@@ -14,7 +14,7 @@ use crate::limits;
 use crate::policy::plain;
 use crate::state::Published;
 use crate::timestamp::Timestamp;
-use crate::views::{Cursor, EntryFilter, EntryRow, Reader, ViewsFault};
+use crate::views::{Cursor, EntryFilter, EntryRow, Reader, ViewsFault, compare};
 
 /// Inspect the ledger; works beside a running daemon.
 #[derive(Debug, Subcommand)]
@@ -27,7 +27,7 @@ pub(super) enum AuditCommand {
     Show(Show),
     /// Print the newest entries, and each next one when it is committed
     Tail(super::tail::AuditTail),
-    /// Compute everything again: the chain, the checkpoint, the state file
+    /// Compute everything again: the chain, the checkpoint, the state file, the views
     Verify(Verify),
     /// Print the newest signed checkpoint
     Checkpoint,
@@ -35,8 +35,8 @@ pub(super) enum AuditCommand {
 
 /// Compute everything again, with code that shares nothing with what writes the ledger.
 ///
-/// Without --export: the workspace's segments, its own checkpoint, and the state file. Exit: 0 good, 1 a
-/// difference was found, 2 unreadable.
+/// Without --export: the workspace's segments, its own checkpoint, the state file, and the views. Exit: 0 good, 1
+/// a difference was found, 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
     /// Verify an export instead of the workspace's ledger; `-` is standard input
@@ -264,6 +264,14 @@ impl Verify {
                 ));
             }
         }
+        let views = match self.export {
+            None => compare_views(context, files)?,
+            Some(_) => Ok(None),
+        };
+        let views = match views {
+            Ok(views) => views,
+            Err(finding) => return Ok(bad(context, &finding)),
+        };
         if context.printer.is_json() {
             context.printer.value(&json!({
                 "verified": true,
@@ -274,6 +282,7 @@ impl Verify {
                 "batches": report.batches,
                 "uncommittedTailBytes": report.uncommitted_tail_bytes,
                 "checkpoints": checkpoints.len(),
+                "viewsSequence": views,
             }));
         } else {
             let topic_id = report.topic_id.unwrap_or_default();
@@ -306,6 +315,38 @@ impl Verify {
         keys.add(claimed.key_id(), &public_key)
             .map_err(|error| Failure(format!("--public-key is {error}")))?;
         Ok(claimed.verify(&keys))
+    }
+}
+
+/// Makes the views again from the ledger and compares them with the file, up to the entry that it has come to;
+/// nothing if there is none, for it can be deleted at any time. The inner error is a finding, not a failure.
+fn compare_views(context: &Context, files: &Files) -> Result<Result<Option<u64>, String>, Failure> {
+    if !files.views().is_file() {
+        return Ok(Ok(None));
+    }
+    let Committed { topic_id, .. } = committed(files)?;
+    let mut bar = context.printer.progress("comparing the views");
+    let (mut through, mut unread) = (0, None);
+    let result = compare(&files.views(), &topic_id, |sequence| {
+        through = sequence;
+        let entries = Entries::read(&files.ledger(), 1, sequence).map_err(|fault| unread = Some(fault));
+        let unread = &mut unread;
+        let bar = &mut bar;
+        entries.into_iter().flatten().map_while(move |entry| {
+            let entry = entry.map_err(|fault| *unread = Some(fault)).ok()?;
+            bar.tell(entry.sequence, sequence);
+            Some(entry)
+        })
+    });
+    drop(bar);
+    if let Some(fault) = unread {
+        return Err(Failure(fault.to_string()));
+    }
+    match result {
+        Ok(None) => Ok(Ok(Some(through))),
+        Ok(Some(difference)) => Ok(Err(difference.to_string())),
+        Err(ViewsFault::NeedsRebuild(why)) => Ok(Err(format!("{}: {why}", files.views().display()))),
+        Err(fault) => Err(Failure(format!("{}: {fault}", files.views().display()))),
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod attempt;
 mod claims;
+mod compare;
 mod cursor;
 mod event;
 mod fault;
@@ -31,6 +32,7 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use claims::{Accepted, Claims, HandoffClaim, KeyClaim};
+pub use compare::{Difference, DifferenceKind, compare};
 pub use cursor::{BadCursor, Cursor, Page};
 pub use fault::{Rebuild, ViewsFault};
 pub use filter::{EntryFilter, HandoffFilter};

@@ -46,6 +46,14 @@ pub(super) fn connect_to_read(path: &Path) -> Result<Connection, ViewsFault> {
     Ok(connection)
 }
 
+/// A connection to a file of its own that has no name, and goes when the connection does.
+pub(super) fn connect_to_scratch() -> Result<Connection, ViewsFault> {
+    let connection = Connection::open("")?;
+    prepare(&connection)?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    Ok(connection)
+}
+
 fn prepare(connection: &Connection) -> Result<(), ViewsFault> {
     connection.busy_timeout(Duration::from_millis(limits::VIEW_BUSY_MS))?;
     connection.set_prepared_statement_cache_capacity(limits::VIEW_STATEMENTS_MAX);

@@ -2,6 +2,7 @@
 
 mod cases;
 mod claims;
+mod compare;
 mod files;
 mod history;
 mod plans;
