@@ -156,3 +156,75 @@ fn tail_prints_entries_as_they_are_committed() {
     one.child.kill().unwrap();
     one.child.wait().unwrap();
 }
+
+#[expect(clippy::disallowed_methods, reason = "somebody edits a file")]
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{text}");
+    std::fs::write(path, text.replace(from, to)).unwrap();
+}
+
+fn serve_for_a_moment(root: &Path) {
+    use handoffd::gateway::Gateway;
+    let policies = handoffd::policy::Workspace::new(root).load_policies().unwrap();
+    let gateway = Gateway::open(root, "127.0.0.1:7420").unwrap();
+    gateway.engine().put_in_force(Arc::new(policies), Arc::default()).unwrap();
+    gateway.close().unwrap();
+}
+
+#[test]
+fn a_routing_edit_is_adopted_into_the_policies_and_recorded_at_the_next_start() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    assert!(run(root, &["init"]).status.success());
+    serve_for_a_moment(root);
+    let (state, routes) = (root.join("memory/orchestration-state.json"), root.join("policies/routes.json"));
+    let declared = std::fs::read_to_string(&routes).unwrap();
+    let said = |arguments: &[&str]| {
+        let output = run(root, arguments);
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(said(&["state", "adopt"]), (0, "nothing was edited\n".to_owned()));
+
+    // What cannot be adopted is named, and nothing is changed.
+    edit(&state, "\"currentStage\":\"simulated\"", "\"currentStage\":\"live\"");
+    let (code, text) = said(&["state", "adopt", "--yes"]);
+    assert_eq!(code, 1);
+    assert!(text.starts_with("not adopted /promotion  a stage is earned"), "{text}");
+    assert_eq!(
+        (run(root, &["state", "verify"]).status.code(), std::fs::read_to_string(&routes).unwrap()),
+        (Some(1), declared.clone())
+    );
+
+    // An agent that no route may name is refused before anything is written.
+    edit(&state, "\"primaryAgentId\":\"crypto-sage\"", "\"primaryAgentId\":\"\"");
+    assert_eq!(said(&["state", "adopt", "--yes"]).0, 2);
+    assert_eq!(std::fs::read_to_string(&routes).unwrap(), declared);
+
+    edit(&state, "\"primaryAgentId\":\"\"", "\"primaryAgentId\":\"crypto-sage-2\"");
+    assert_eq!(said(&["state", "adopt"]).0, 2, "nobody can be asked");
+    assert_eq!(std::fs::read_to_string(&routes).unwrap(), declared);
+    edit(&state, "\"fallbackAgentId\":\"crypto-sage-dr\"", "\"fallbackAgentId\":null");
+    let adopted = json(root, &["state", "adopt", "--yes", "--json"]);
+    assert_eq!(adopted["adopted"].as_array().unwrap().len(), 2);
+    assert_eq!(adopted["adopted"][0]["field"], "fallbackAgentId");
+    assert_eq!(
+        (&adopted["adopted"][1]["from"], &adopted["adopted"][1]["to"]),
+        (&Json::from("crypto-sage"), &Json::from("crypto-sage-2"))
+    );
+    assert_eq!(adopted["notAdopted"][0]["pointer"], "/promotion");
+    assert_eq!(run(root, &["state", "verify"]).status.code(), Some(0), "the ledger's view is back");
+    let table = json(root, &["state", "show"])["routingTable"]["crypto-sage.execution-plane.v1"].clone();
+    assert_eq!(table["primaryAgentId"], "crypto-sage", "it is not in force yet");
+    serve_for_a_moment(root);
+    let shown = json(root, &["state", "show"]);
+    let table = &shown["routingTable"]["crypto-sage.execution-plane.v1"];
+    assert_eq!(
+        (&table["primaryAgentId"], &shown["promotion"]["currentStage"]),
+        (&Json::from("crypto-sage-2"), &Json::from("simulated"))
+    );
+    let tail =
+        String::from_utf8(run(root, &["audit", "tail", "--no-follow", "--type", "route.declared"]).stdout)
+            .unwrap();
+    assert_eq!(tail.lines().count(), 2, "the ledger has both: {tail}");
+}

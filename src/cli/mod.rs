@@ -3,6 +3,7 @@
 //! A door: it reads arguments and files, asks the core, and prints. Exit codes are a contract: 0 allowed
 //! or done, 1 denied, expired or failed, 2 usage or unreadable input, 3 unavailable, 4 needs approval.
 
+mod adopt;
 mod audit;
 mod check;
 mod completions;
@@ -74,7 +75,7 @@ enum Command {
     /// Look after the ledger's files
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
-    /// Show, verify or restore the published state
+    /// Show, verify, restore or adopt the published state
     #[command(subcommand)]
     State(state::StateCommand),
     /// Convert A2A packets into bounded visibility evidence

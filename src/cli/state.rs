@@ -10,7 +10,7 @@ use crate::gateway::{Files, WorkspaceLock};
 use crate::ledger::Entries;
 use crate::state::{Published, Publisher, StateView, rebuild};
 
-/// Show, verify or restore the published state.
+/// Show, verify, restore or adopt the published state.
 #[derive(Debug, Subcommand)]
 pub(super) enum StateCommand {
     /// Print memory/orchestration-state.json
@@ -19,6 +19,8 @@ pub(super) enum StateCommand {
     Verify,
     /// Put the ledger's view back in place of an edited file; the daemon must not be running
     Restore,
+    /// Take routing edits over from an edited file; the daemon must not be running
+    Adopt(super::adopt::Adopt),
 }
 
 impl StateCommand {
@@ -42,6 +44,7 @@ impl StateCommand {
                 let (_, found) = made_again(&files, published.as_deref())?;
                 Ok(say(context, found))
             }
+            Self::Adopt(adopt) => adopt.run(context, &files),
             Self::Restore => {
                 let _lock = WorkspaceLock::take(&files.lock(), "handoffd state restore")
                     .map_err(|fault| Failure(fault.to_string()))?;
@@ -67,11 +70,26 @@ pub(super) fn published(files: &Files) -> Result<Published, Failure> {
     made_again(files, text.as_deref()).map(|(_, published)| published)
 }
 
-fn made_again(files: &Files, published: Option<&str>) -> Result<(StateView, Published), Failure> {
+/// The state as the ledger gives it, and what the published text is.
+pub(super) fn made_again(files: &Files, published: Option<&str>) -> Result<(StateView, Published), Failure> {
     let Committed { topic_id, head } = committed(files)?;
-    let entries =
-        Entries::read(&files.ledger(), 1, head.sequence).map_err(|fault| Failure(fault.to_string()))?;
-    rebuild(&topic_id, entries, published).map_err(|fault| Failure(fault.to_string()))
+    reduced(files, &topic_id, head.sequence, published)
+}
+
+/// The state as the ledger gives it at an entry.
+pub(super) fn made_again_at(files: &Files, sequence: u64) -> Result<StateView, Failure> {
+    let Committed { topic_id, .. } = committed(files)?;
+    reduced(files, &topic_id, sequence, None).map(|(view, _)| view)
+}
+
+fn reduced(
+    files: &Files,
+    topic_id: &str,
+    through: u64,
+    published: Option<&str>,
+) -> Result<(StateView, Published), Failure> {
+    let entries = Entries::read(&files.ledger(), 1, through).map_err(|fault| Failure(fault.to_string()))?;
+    rebuild(topic_id, entries, published).map_err(|fault| Failure(fault.to_string()))
 }
 
 fn say(context: &Context, found: Published) -> Exit {

@@ -115,7 +115,8 @@ impl std::fmt::Display for GatewayFault {
                     Published::Edited { sequence } => {
                         write!(
                             f,
-                            "{path} is not what the ledger gives at entry {sequence}: somebody edited it; {RESTORE}"
+                            "{path} is not what the ledger gives at entry {sequence}: somebody edited it; {RESTORE}, \
+                             `handoffd state adopt` keeps routing edits"
                         )
                     }
                     Published::Ahead { sequence } => {

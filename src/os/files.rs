@@ -48,13 +48,22 @@ pub(crate) fn read_private(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>>
 
 /// Replaces a file by one that only its owner may read: written aside, synced, renamed, directory synced.
 pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(path, bytes, 0o600)
+}
+
+/// Replaces a file that everybody may read, in the same way.
+pub(crate) fn replace_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(path, bytes, 0o644)
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let aside = path.with_extension("new");
     // A crash may have left one behind; it was never in force.
     match fs::remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    create_private(&aside, bytes)?;
+    create(&aside, bytes, mode)?;
     #[expect(clippy::disallowed_methods, reason = "the one place that renames")]
     fs::rename(&aside, path)?;
     sync_parent(path)

@@ -64,14 +64,23 @@ impl Workspace {
 
     /// Reads the policy set, whole or not at all.
     pub fn load_policies(&self) -> Result<PolicySet, WorkspaceFault> {
+        self.load_with(None)
+    }
+
+    /// Would the policy set be whole with this routing table? Changes nothing.
+    pub fn check_routes(&self, routes: &[u8]) -> Result<PolicySet, WorkspaceFault> {
+        self.load_with(Some(routes))
+    }
+
+    fn load_with(&self, routes: Option<&[u8]>) -> Result<PolicySet, WorkspaceFault> {
         let root = self.root.canonicalize().map_err(|error| self.not_a_workspace(error.to_string()))?;
-        let routes = read_within(&root, ROUTES_PATH).map_err(|error| match error.kind() {
+        let declared = read_within(&root, ROUTES_PATH).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.not_a_workspace(format!("{ROUTES_PATH}: {}", plain(&error))),
             _ => unusable(ROUTES_PATH, &error),
         })?;
         let policies = delegation_files(&root)?;
         let references = Walk::over(&root)?;
-        PolicySet::new(&routes, &policies, references).map_err(WorkspaceFault::Policy)
+        PolicySet::new(routes.unwrap_or(&declared), &policies, references).map_err(WorkspaceFault::Policy)
     }
 
     /// Reads the keyring; a workspace without one has no keys.

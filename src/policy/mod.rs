@@ -19,7 +19,7 @@ pub use names::Names;
 pub(crate) use references::names_a_version;
 pub use references::{InputSchema, Reference, ReferenceFault, ReferenceFile, References};
 pub use routes::{Profile, Route, Stage};
-pub use set::{PolicyFault, PolicySet};
+pub use set::{PolicyFault, PolicySet, ROUTES_PATH};
 
 #[cfg(test)]
 mod tests;

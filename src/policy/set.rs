@@ -12,7 +12,7 @@ use crate::limits;
 use crate::proof::{Digest, canonical_json};
 
 /// Where the routing table is.
-pub(super) const ROUTES_PATH: &str = "policies/routes.json";
+pub const ROUTES_PATH: &str = "policies/routes.json";
 
 /// An immutable snapshot of all that a verdict depends on, but the keys and the time.
 #[derive(Debug)]

@@ -3,12 +3,14 @@
 //! [`StateView`] is core: entries in, the document out, the same on every machine. [`Publisher`] is the hand that
 //! puts it where orchestrators read it. The file is a view: it can be deleted, and is made again.
 
+mod adopt;
 mod follow;
 mod fragments;
 mod publish;
 mod rebuild;
 mod view;
 
+pub use adopt::{Adoption, NotAdopted, RouteChange, adopt};
 pub use follow::{StateFollower, StateWatch};
 pub use publish::{Publisher, Replaced};
 pub use rebuild::{Published, RebuildFault, rebuild};

@@ -1,3 +1,5 @@
+mod adopting;
+
 use std::fs;
 use std::path::Path;
 
