@@ -168,7 +168,12 @@ fn serve_for_a_moment(root: &Path) {
     use handoffd::gateway::Gateway;
     let policies = handoffd::policy::Workspace::new(root).load_policies().unwrap();
     let gateway = Gateway::open(root, "127.0.0.1:7420").unwrap();
-    gateway.engine().put_in_force(Arc::new(policies), Arc::default()).unwrap();
+    let in_force = handoffd::engine::InForce {
+        policies: Arc::new(policies),
+        keyring: Arc::default(),
+        tokens: Vec::new(),
+    };
+    gateway.engine().put_in_force_and_wait(Arc::new(in_force)).unwrap();
     gateway.close().unwrap();
 }
 
