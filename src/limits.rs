@@ -84,10 +84,11 @@ pub const STREAM_HEARTBEAT_S: u64 = 2;
 /// How long a client may take nothing of an answer that is ready for it.
 pub const WRITE_STALL_S: u64 = 20;
 
-/// Rules that change are read when they have been quiet for a moment, or after so many moments; and every so often
-/// where nobody tells of changes.
+/// Rules that change are read when they have been quiet for a moment, or after so many moments; keys and tokens are
+/// glanced at so often; and everything is read every so often, where nobody tells of changes.
 pub const RELOAD_SETTLE_MS: u64 = 100;
 pub const RELOAD_SETTLE_MAX: usize = 10;
+pub const RELOAD_GLANCE_MS: u64 = 300;
 pub const RELOAD_POLL_MS: u64 = 30_000;
 
 /// What one batch may hold before it goes out, even if more is waiting.

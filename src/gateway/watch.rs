@@ -2,7 +2,8 @@
 //!
 //! The operating system tells of changes; they are let to settle, for an editor writes a file in several steps,
 //! and then everything is read again. Where it tells of none (some network file systems), the files are read every
-//! so often all the same.
+//! so often all the same. `memory/` is not watched, for the daemon itself writes there with every batch: keys and
+//! tokens are looked at a few times a second instead.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use notify::{Event, EventKind, RecursiveMode, Watcher as _};
 
 use crate::limits;
+use crate::os::files::{Stamp, stamp};
 use crate::policy::Workspace;
 
 /// Tells when something may have changed.
@@ -20,6 +22,8 @@ pub struct Watch {
     bells: Receiver<()>,
     ring: Sender<()>,
     watcher: Option<notify::RecommendedWatcher>,
+    /// The files in `memory/` that are rules, as they were when they were last looked at.
+    secrets: [Option<Stamp>; 2],
 }
 
 /// Rings the bell by hand: a signal asks for the files to be read.
@@ -39,7 +43,8 @@ impl Watch {
         let (ring, bells) = channel();
         let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
         let watcher = if by_itself { watcher(root.join("memory"), ring.clone()) } else { None };
-        let mut watch = Self { root, bells, ring, watcher };
+        let secrets = secrets(&root);
+        let mut watch = Self { root, bells, ring, watcher, secrets };
         watch.look();
         watch
     }
@@ -50,12 +55,7 @@ impl Watch {
 
     /// Waits until something may have changed.
     pub fn wait(&mut self) {
-        let patience = Duration::from_millis(limits::RELOAD_POLL_MS);
-        if self.watcher.is_some() {
-            if self.bells.recv_timeout(patience).is_err() {
-                return;
-            }
-        } else if self.bells.recv().is_err() {
+        if !self.heard() {
             return;
         }
         // Quiet for a moment, or changing all the time: read it either way.
@@ -65,33 +65,47 @@ impl Watch {
                 break;
             }
         }
+        self.secrets = secrets(&self.root);
         self.look();
+    }
+
+    /// Waits for a bell. False if it is only time to read the files all the same.
+    fn heard(&mut self) -> bool {
+        if self.watcher.is_none() {
+            return self.bells.recv().is_ok();
+        }
+        let glance = Duration::from_millis(limits::RELOAD_GLANCE_MS);
+        for _ in 0..limits::RELOAD_POLL_MS / limits::RELOAD_GLANCE_MS {
+            if self.bells.recv_timeout(glance).is_ok() || secrets(&self.root) != self.secrets {
+                return true;
+            }
+        }
+        false
     }
 
     /// Watches each directory that rules may be in; those that are watched already stay so. What is left out of the
     /// policy set can be huge, so it is left out here too.
     fn look(&mut self) {
         let Some(watcher) = &mut self.watcher else { return };
-        for directory in [self.root.clone(), self.root.join("memory")] {
-            let _ = watcher.watch(&directory, RecursiveMode::NonRecursive);
-        }
+        let _ = watcher.watch(&self.root, RecursiveMode::NonRecursive);
         for name in Workspace::reference_directories(&self.root) {
             let _ = watcher.watch(&self.root.join(name), RecursiveMode::Recursive);
         }
     }
 }
 
+fn secrets(root: &Path) -> [Option<Stamp>; 2] {
+    ["memory/keyring.json", "memory/tokens.json"].map(|path| stamp(&root.join(path)).ok())
+}
+
 fn watcher(memory: PathBuf, ring: Sender<()>) -> Option<notify::RecommendedWatcher> {
-    let is_rule = move |path: &PathBuf| {
-        // The daemon's own files change all the time; of memory/ only keys and tokens are rules.
-        !path.starts_with(&memory)
-            || path.file_name().is_some_and(|name| name == "keyring.json" || name == "tokens.json")
-    };
     let heard = move |event: notify::Result<Event>| {
+        // The directory itself is touched whenever something in it is.
         let matters = event.map_or(true, |event| {
-            !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(&is_rule)
+            !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(|path| *path != memory)
         });
         if matters {
+            // A watch that has gone has nobody to tell.
             let _ = ring.send(());
         }
     };
