@@ -40,7 +40,9 @@ fn main() {
     let workspace = tempfile::tempdir().unwrap();
     let daemon = Server::daemon(workspace.path());
     let bare = Server::bare();
-    println!("connections  what    requests/s  ratio to bare  p50 us  p99 us  p99.9 us  CPU s/1000  resident MiB");
+    println!(
+        "connections  what    requests/s  ratio to bare  p50 us  p99 us  p99.9 us  CPU s/1000  resident MiB"
+    );
     for connections in [1, 16, 64, 256] {
         let mut runs: [Vec<Run>; 3] = Default::default();
         for _ in 0..ROUNDS {

@@ -83,6 +83,11 @@ impl Candidate {
         Self { traceparent: traceparent.map(Box::from), ..self }
     }
 
+    /// Is it in somebody's name? Then its answer has a line for the delegation log.
+    pub fn is_delegated(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.delegation.is_some())
+    }
+
     /// What the pure gates say.
     pub fn verdict(&self) -> &Verdict {
         &self.verdict

@@ -30,14 +30,14 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
             .map_err(|fault| Problem::from(&fault).at(format!("/{position}{}", fault.pointer)))?;
         let (sender, receiver) = oneshot::channel();
         let reply: Reply = Box::new(move |result| drop(sender.send(result)));
+        receivers.push((receiver, candidate.is_delegated()));
         candidates.push((candidate.traced(call.trace.incoming.as_deref()), reply));
-        receivers.push(receiver);
     }
     call.app.gateway.engine().submit_together(candidates)?;
     let mut decisions = Vec::with_capacity(receivers.len());
-    for (receiver, body) in receivers.into_iter().zip(&bodies) {
+    for ((receiver, delegated), body) in receivers.into_iter().zip(&bodies) {
         let decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
-        decisions.push(answer(&decided, body, &call.rules, &call.app.gateway));
+        decisions.push(answer(&decided, body, delegated, &call.rules, &call.app.gateway));
     }
     Ok(json_response(StatusCode::OK, &json!({"decisions": decisions})))
 }

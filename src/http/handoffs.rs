@@ -36,13 +36,14 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
         Problem::from(&fault)
     })?;
     let candidate = candidate.traced(call.trace.incoming.as_deref());
+    let delegated = candidate.is_delegated();
     let began = metrics.step(Step::Judge, began);
     let (sender, receiver) = oneshot::channel();
     // A caller that has gone away is told nothing; the decision stands all the same.
     call.app.gateway.engine().submit(candidate, Box::new(move |result| drop(sender.send(result))))?;
     let decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
     let began = metrics.step(Step::Commit, began);
-    let answer = answer(&decided, &body, &call.rules, &call.app.gateway);
+    let answer = answer(&decided, &body, delegated, &call.rules, &call.app.gateway);
     let response = respond(status(&decided), &answer, decided.handoff_id.as_deref());
     metrics.step(Step::Answer, began);
     Ok(response)
@@ -56,10 +57,15 @@ pub(super) async fn check(mut call: Call) -> HttpAnswer {
     let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Check));
     let candidate =
         Candidate::judge(body.clone(), ruling, clock::now()).map_err(|fault| Problem::from(&fault))?;
+    let delegated = candidate.is_delegated();
     let (sender, receiver) = oneshot::channel();
     call.app.gateway.engine().dry_run(candidate, move |result| drop(sender.send(result)))?;
     let run = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
-    let answer = with_spec(&body, |spec| Answer::of_dry_run(&run, spec));
+    let answer = if delegated {
+        with_spec(&body, |spec| Answer::of_dry_run(&run, spec))
+    } else {
+        Answer::of_dry_run(&run, None)
+    };
     Ok(respond(StatusCode::OK, &answer, None))
 }
 
@@ -97,8 +103,14 @@ pub(super) fn text_of(bytes: &Bytes) -> Result<Arc<str>, Problem> {
     }
 }
 
-/// The Decision as the caller gets it.
-pub(super) fn answer(decided: &Decided, body: &str, rules: &Rules, gateway: &Gateway) -> Answer {
+/// The Decision as the caller gets it. The TaskSpec is read again only where the answer says something of it.
+pub(super) fn answer(
+    decided: &Decided,
+    body: &str,
+    delegated: bool,
+    rules: &Rules,
+    gateway: &Gateway,
+) -> Answer {
     let outfit = Outfit {
         policies: &rules.in_force.policies,
         keyring: &rules.in_force.keyring,
@@ -106,7 +118,11 @@ pub(super) fn answer(decided: &Decided, body: &str, rules: &Rules, gateway: &Gat
         topic_id: gateway.topic_id(),
         now: clock::now(),
     };
-    with_spec(body, |spec| Answer::of_decided(decided, spec, &outfit))
+    if delegated || decided.decision == Decision::Allowed {
+        with_spec(body, |spec| Answer::of_decided(decided, spec, &outfit))
+    } else {
+        Answer::of_decided(decided, None, &outfit)
+    }
 }
 
 /// Reads a body that was read before once more, for what the answer says of it.

@@ -17,100 +17,122 @@ use crate::limits;
 /// Follows the log and publishes the state.
 #[derive(Debug)]
 pub struct StateFollower {
-    desk: Arc<Mutex<Desk>>,
+    shared: Arc<Shared>,
     /// Wakes the thread that publishes a large document; one wake-up is enough for any number of batches.
     wake: SyncSender<()>,
 }
 
 #[derive(Debug)]
+struct Shared {
+    desk: Mutex<Desk>,
+    /// Held while a document is written, never while entries are taken in: a large one must not hold up the log.
+    press: Mutex<Press>,
+}
+
+#[derive(Debug)]
 struct Desk {
     view: StateView,
-    publisher: Publisher,
-    /// Why the last publish failed; nothing if it did not.
+    /// An entry that the view could not take in, or why the last publish failed; nothing if all is well.
     fault: Option<String>,
     replaced: bool,
 }
 
-impl Desk {
-    fn publish(&mut self) {
-        let text = self.view.render();
-        match self.publisher.publish(&text) {
+#[derive(Debug)]
+struct Press {
+    publisher: Publisher,
+    /// The document that was published last; its room is used again.
+    text: String,
+}
+
+impl Shared {
+    fn publish(&self) {
+        // In this order everywhere, so that a later document is never followed by an earlier one.
+        let mut press = lock(&self.press);
+        let Press { publisher, text } = &mut *press;
+        text.clear();
+        lock(&self.desk).view.render_into(text);
+        let published = publisher.publish(text);
+        let mut desk = lock(&self.desk);
+        match published {
             Ok(replaced) => {
-                self.fault = None;
-                self.replaced |= replaced == Replaced::Yes;
+                desk.fault = None;
+                desk.replaced |= replaced == Replaced::Yes;
             }
             // The decision is durable all the same: the reply leaves, and readiness says what is wrong.
-            Err(error) => self.fault = Some(error.to_string()),
+            Err(error) => desk.fault = Some(error.to_string()),
         }
     }
 }
 
-/// A thread that panicked while it held the desk left a view that is whole: entries are taken in one by one.
-fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+/// A thread that panicked while it held something left it whole: entries are taken in one by one.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StateFollower {
     /// Starts to follow from `view` on, and publishes it.
     pub fn start(view: StateView, publisher: Publisher) -> io::Result<Self> {
-        let mut desk = Desk { view, publisher, fault: None, replaced: false };
-        desk.publish();
-        let desk = Arc::new(Mutex::new(desk));
+        let desk = Mutex::new(Desk { view, fault: None, replaced: false });
+        let press = Mutex::new(Press { publisher, text: String::new() });
+        let shared = Arc::new(Shared { desk, press });
+        shared.publish();
         let (wake, wakes) = sync_channel(1);
-        let shared = desk.clone();
+        let large = shared.clone();
         std::thread::Builder::new()
             .name("state-publisher".into())
-            .spawn(move || publish_large(&shared, &wakes))?;
-        Ok(Self { desk, wake })
+            .spawn(move || publish_large(&large, &wakes))?;
+        Ok(Self { shared, wake })
     }
 
     /// For those who want to know how it goes.
     pub fn watch(&self) -> StateWatch {
-        StateWatch { desk: self.desk.clone() }
+        StateWatch { shared: self.shared.clone() }
     }
 }
 
 /// The state as it stands, for those who show it.
 #[derive(Debug, Clone)]
 pub struct StateWatch {
-    desk: Arc<Mutex<Desk>>,
+    shared: Arc<Shared>,
 }
 
 impl StateWatch {
     /// The document, as the file has it or is about to.
     pub fn document(&self) -> String {
-        lock(&self.desk).view.render()
+        lock(&self.shared.desk).view.render()
     }
 
     /// Why the file is not what it should be, if it is not.
     pub fn fault(&self) -> Option<String> {
-        lock(&self.desk).fault.clone()
+        lock(&self.shared.desk).fault.clone()
     }
 }
 
 impl Follower for StateFollower {
     fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
-        let mut desk = lock(&self.desk);
+        let mut desk = lock(&self.shared.desk);
         for entry in entries {
             if let Err(fault) = desk.view.apply(entry) {
                 desk.fault = Some(fault.to_string());
                 return None;
             }
         }
-        if desk.view.bytes() <= limits::STATE_BYTES_EACH_BATCH {
-            desk.publish();
+        let is_small = desk.view.bytes() <= limits::STATE_BYTES_EACH_BATCH;
+        drop(desk);
+        if is_small {
+            self.shared.publish();
         } else {
             // Full means that it is awake already.
             let _ = self.wake.try_send(());
         }
-        std::mem::take(&mut desk.replaced).then_some(Notice::StateReplaced)
+        std::mem::take(&mut lock(&self.shared.desk).replaced).then_some(Notice::StateReplaced)
     }
 }
 
 /// Publishes whenever something changed, then rests: so it is never further behind than one rest.
-fn publish_large(desk: &Mutex<Desk>, wakes: &Receiver<()>) {
+fn publish_large(shared: &Shared, wakes: &Receiver<()>) {
     while wakes.recv().is_ok() {
-        lock(desk).publish();
+        shared.publish();
         std::thread::sleep(Duration::from_millis(limits::STATE_INTERVAL_MS));
     }
 }

@@ -211,8 +211,16 @@ impl StateView {
 
     /// The document, valid against `docs/schemas/orchestration-state.schema.json`.
     pub fn render(&self) -> String {
+        let mut text = String::new();
+        self.render_into(&mut text);
+        text
+    }
+
+    /// The same, at the end of a text whose room is used again.
+    pub(super) fn render_into(&self, text: &mut String) {
+        text.reserve(self.bytes() + 4096);
         let least = self.routes.values().map(|(state, ..)| state).min_by_key(|route| route.rank());
-        let mut text = object(4096, |members| {
+        write_object(text, |members| {
             members.with("activeHandoffs", |text| {
                 write_map(text, self.handoffs.iter().map(|(id, fragment)| (id.as_str(), fragment.as_str())));
             });
@@ -251,6 +259,5 @@ impl StateView {
             members.text("updatedAt", &self.updated_at);
         });
         text.push('\n');
-        text
     }
 }
