@@ -12,7 +12,7 @@ use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Watch};
 use crate::http::{App, Listening, Metrics, listen};
 use crate::os::clock;
 use crate::policy::Workspace;
-use crate::settings::{LedgerUrl, PolicyReload, Settings};
+use crate::settings::{LedgerUrl, PolicyApproval, PolicyReload, Settings};
 
 /// A gateway that is ready to serve.
 #[derive(Debug)]
@@ -35,6 +35,11 @@ impl Daemon {
                 "the ledger `{}` cannot be served yet; leave [ledger] url at \"segments\"",
                 settings.ledger.url.masked()
             )));
+        }
+        if settings.policy.approval == PolicyApproval::Operator {
+            return Err(Failure::new(
+                "[policy] approval = \"operator\" cannot be served yet; leave it at \"auto\"",
+            ));
         }
         // The address first: whoever finds the workspace locked is told where it is served.
         let listening = listen(settings.server.listen).map_err(|fault| Failure(fault.to_string()))?;

@@ -9,7 +9,10 @@ use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
 use super::{Context, Exit, Failure, init, logging};
 use crate::callers::AdminFile;
-use crate::settings::{Effective, Flag, Problem};
+use crate::settings::{Effective, Flag, KEYS, Problem, Source};
+
+/// Settings of parts that are not built yet: whoever sets one should know.
+const WAITING_FOR_THEIR_PARTS: [&str; 3] = ["approvals.", "a2a.", "promotion."];
 
 /// Run the gateway.
 ///
@@ -73,6 +76,13 @@ impl Serve {
             .map_err(|found| problems(&found))?;
         for warning in &effective.warnings {
             context.printer.note(warning);
+        }
+        for key in
+            KEYS.iter().filter(|key| WAITING_FOR_THEIR_PARTS.iter().any(|part| key.name.starts_with(part)))
+        {
+            if effective.source(key) != Source::Default {
+                context.printer.note(&format!("{} is read, but nothing uses it yet", key.name));
+            }
         }
         if self.print_config {
             if context.printer.is_json() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -26,26 +27,24 @@ pub(super) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for endpoint in ENDPOINTS.iter() {
         let filter = MethodFilter::try_from(endpoint.method.clone()).unwrap_or(MethodFilter::GET);
-        let handler = move |State(app): State<Arc<App>>, params: RawPathParams, request: Request| {
-            enter(endpoint, app, params, request)
+        let handler = move |State(app): State<Arc<App>>, path: Captured, request: Request| {
+            enter(endpoint, app, path, request)
         };
         router = router.route(endpoint.path, on(filter, handler));
     }
     router.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(app)
 }
 
-async fn enter(
-    endpoint: &'static Endpoint,
-    app: Arc<App>,
-    params: RawPathParams,
-    request: Request,
-) -> Response {
+/// What the path captured; an error if that is no text.
+type Captured = Result<RawPathParams, RawPathParamsRejection>;
+
+async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, request: Request) -> Response {
     let began = Instant::now();
     let metrics = app.metrics.clone();
     let trace = Trace::of(request.headers());
     let outgoing = trace.outgoing.clone();
     let patience = app.settings.server.request_timeout;
-    let handling = handle(endpoint, app, params, request, trace);
+    let handling = handle(endpoint, app, captured, request, trace);
     let result = if endpoint.is_stream {
         handling.await
     } else {
@@ -82,7 +81,7 @@ fn dress(response: &mut Response) {
 async fn handle(
     endpoint: &'static Endpoint,
     app: Arc<App>,
-    params: RawPathParams,
+    captured: Captured,
     request: Request,
     trace: Trace,
 ) -> Result<Response, Problem> {
@@ -105,7 +104,9 @@ async fn handle(
     };
     let query =
         Query::read(parts.uri.query().unwrap_or_default(), endpoint, app.settings.server.query_bytes_max)?;
-    let path = params.iter().next().map(|(_, value)| value.to_owned());
+    let captured =
+        captured.map_err(|_| Problem::new(Kind::NotFound, "the path is not percent-encoded UTF-8"))?;
+    let path = captured.iter().next().map(|(_, value)| value.to_owned());
     for parameter in endpoint.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
         parameter.check(path.as_deref().unwrap_or_default())?;
     }

@@ -1,10 +1,11 @@
 //! Sockets: accepts connections within bounds, and lets them finish when it is time to stop.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -92,6 +93,7 @@ impl Listening {
             .max_concurrent_streams(256)
             .keep_alive_interval(Some(Duration::from_secs(30)));
         let places = Arc::new(Semaphore::new(server.connections_max));
+        let guests = Guests::new(server.connections_per_client_max);
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -100,7 +102,7 @@ impl Listening {
                 () = &mut stop => break,
             };
             let Ok(place) = place else { break };
-            let (stream, _) = tokio::select! {
+            let (stream, peer) = tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok(accepted) => accepted,
                     Err(error) => {
@@ -112,6 +114,8 @@ impl Listening {
                 },
                 () = &mut stop => break,
             };
+            // One that has too many already is cut off at once: its others go on.
+            let Some(guest) = guests.admit(peer.ip()) else { continue };
             let _ = stream.set_nodelay(true);
             let (builder, service, watcher) = (builder.clone(), service.clone(), graceful.watcher());
             let (tls, app, patience) = (tls.clone(), app.clone(), server.header_timeout);
@@ -132,7 +136,7 @@ impl Listening {
                     }
                 }
                 app.metrics.disconnected();
-                drop(place);
+                drop((place, guest));
             });
         }
         drop(listener);
@@ -142,6 +146,46 @@ impl Listening {
             tracing::warn!("some connections did not finish in time");
         }
         Ok(())
+    }
+}
+
+/// How many connections each client has, where that is bounded.
+#[derive(Clone)]
+struct Guests {
+    each_max: Option<usize>,
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+/// A connection that is counted; given back when it is dropped.
+struct Guest(Option<(Guests, IpAddr)>);
+
+impl Guests {
+    fn new(each_max: Option<usize>) -> Self {
+        Self { each_max, counts: Arc::default() }
+    }
+
+    fn admit(&self, client: IpAddr) -> Option<Guest> {
+        let Some(each_max) = self.each_max else { return Some(Guest(None)) };
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(client).or_default();
+        if *count >= each_max {
+            return None;
+        }
+        *count += 1;
+        Some(Guest(Some((self.clone(), client))))
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let Some((guests, client)) = self.0.take() else { return };
+        let mut counts = guests.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&client);
+            }
+        }
     }
 }
 
@@ -227,5 +271,24 @@ impl AsyncWrite for Stalling {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_has_so_many_connections_and_no_more_until_one_ends() {
+        let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
+        let guests = Guests::new(Some(2));
+        let first = guests.admit(one).unwrap();
+        let _second = guests.admit(one).unwrap();
+        assert!(guests.admit(one).is_none());
+        assert!(guests.admit(other).is_some());
+        drop(first);
+        assert!(guests.admit(one).is_some());
+        let unbounded = Guests::new(None);
+        assert!((0..100).map(|_| unbounded.admit(one)).collect::<Option<Vec<_>>>().is_some());
     }
 }
