@@ -107,11 +107,15 @@ impl Server {
     }
 
     fn daemon(workspace: &std::path::Path) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_handoffd"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--workspace"])
-            .arg(workspace)
-            .spawn()
-            .unwrap();
+        let mut server = Self {
+            child: Command::new(env!("CARGO_BIN_EXE_handoffd"))
+                .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--workspace"])
+                .arg(workspace)
+                .spawn()
+                .unwrap(),
+            address: String::new(),
+            token: String::new(),
+        };
         let lock = workspace.join("memory/.lock");
         let began = Instant::now();
         loop {
@@ -122,7 +126,8 @@ impl Server {
                 && std::net::TcpStream::connect(address).is_ok()
             {
                 std::thread::sleep(Duration::from_millis(300));
-                return Self { child, address: address.to_owned(), token: token.trim().to_owned() };
+                (server.address, server.token) = (address.to_owned(), token.trim().to_owned());
+                return server;
             }
             assert!(began.elapsed() < Duration::from_secs(30), "the daemon did not start");
             std::thread::sleep(Duration::from_millis(20));
