@@ -59,6 +59,13 @@ pub const IDLE_CHECK_MS: u64 = 500;
 pub const HUB_BATCHES_MAX: usize = 256;
 pub const HUB_READ_ENTRIES: u64 = 1_000;
 
+/// Lines of the sink that wait before they are written even if more is at hand; how often it remembers how far it
+/// came; how long it pauses when it cannot write; and what it may take at the end.
+pub const SINK_LINES_BYTES: usize = 256 * 1024;
+pub const SINK_POSITION_MS: u64 = 1_000;
+pub const SINK_RETRY_MS: u64 = 250;
+pub const SINK_FINISH_MS: u64 = 2_000;
+
 /// TaskSpecs in one request.
 pub const BATCH_HANDOFFS_MAX: usize = 1_000;
 

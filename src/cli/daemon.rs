@@ -82,6 +82,9 @@ impl Daemon {
         let served = runtime.block_on(serve(app.clone(), listening, workspace.root(), bell));
         tracing::info!("stopping");
         let finished = app.gateway().finish();
+        if let Some(sink) = app.sink() {
+            sink.stop();
+        }
         // What is still waiting on a socket has been told to end; nothing more is decided.
         runtime.shutdown_timeout(Duration::from_secs(1));
         served?;

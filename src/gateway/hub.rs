@@ -104,6 +104,11 @@ impl std::fmt::Debug for Listener {
 }
 
 impl Listener {
+    /// Is there more to take without waiting?
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The next entry, when there is one; nothing when there will be none. Safe to stop waiting for at any time.
     pub async fn next(&mut self) -> Option<Told> {
         loop {

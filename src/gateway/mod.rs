@@ -10,6 +10,7 @@ mod hub;
 mod lock;
 mod probe;
 mod rules;
+mod sink;
 mod views;
 mod watch;
 
@@ -22,6 +23,7 @@ pub use hub::{Hub, Listener, Told};
 pub use lock::{Holder, LockFault, WorkspaceLock};
 pub use probe::Probe;
 pub use rules::{Failed, Reloaded, RuleKeeper, Rules};
+pub use sink::{Progress as SinkProgress, Sink};
 pub use views::ViewsProgress;
 pub use watch::{Bell, Watch};
 

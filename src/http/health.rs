@@ -59,6 +59,13 @@ fn condition(app: &App) -> Condition {
     if let Some(why) = app.gateway.views().fault() {
         degraded.push(one("views", why, "searches fail until the next start, which rebuilds them"));
     }
+    if let Some(why) = app.sink().and_then(|sink| sink.progress().fault) {
+        degraded.push(one(
+            "sink",
+            why,
+            "the lines for log shippers are behind; no line is lost, and decisions go on",
+        ));
+    }
     if let Some(failed) = app.rules.failed() {
         degraded.push(one("policies", failed.why, "the set before it stays in force; correct the file"));
     }

@@ -84,6 +84,8 @@ pub struct Metrics {
     policy: Family<PolicyInfo, Gauge>,
     reload_faults: Counter,
     reload_failing: Gauge,
+    sink_behind: Gauge<u64, AtomicU64>,
+    sink_faults: Counter,
 }
 
 impl Default for Metrics {
@@ -122,6 +124,8 @@ impl Metrics {
             policy: Family::default(),
             reload_faults: Counter::default(),
             reload_failing: Gauge::default(),
+            sink_behind: Gauge::default(),
+            sink_faults: Counter::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -194,6 +198,16 @@ impl Metrics {
             made.reload_failing.clone(),
         );
         registry.register(
+            "sink_behind_entries",
+            "Entries whose lines for log shippers are not written yet; 0 without a sink",
+            made.sink_behind.clone(),
+        );
+        registry.register(
+            "sink_faults",
+            "Attempts to write lines for log shippers that failed",
+            made.sink_faults.clone(),
+        );
+        registry.register(
             "build",
             "What is running",
             Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
@@ -246,6 +260,12 @@ impl Metrics {
         self.waiting.set(i64::try_from(engine.waiting()).unwrap_or(i64::MAX));
         self.head.set(head);
         self.views_behind.set(head.saturating_sub(app.gateway.views().applied()));
+        if let Some(sink) = app.sink() {
+            let progress = sink.progress();
+            self.sink_behind.set(head.saturating_sub(progress.written));
+            let counted = self.sink_faults.get();
+            self.sink_faults.inc_by(progress.faults.saturating_sub(counted));
+        }
         let digest = app.rules.current().in_force.policies.digest().to_string();
         self.policy.clear();
         self.policy.get_or_create(&PolicyInfo { digest }).set(1);

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
 use crate::callers::Nonces;
-use crate::gateway::{Gateway, Probe, RuleKeeper};
+use crate::gateway::{Gateway, Probe, RuleKeeper, Sink};
 use crate::os::clock;
 use crate::settings::Settings;
 use limiter::Limiter;
@@ -53,6 +53,7 @@ pub struct App {
     readers: Readers,
     nonces: Nonces,
     probe: Probe,
+    sink: Option<Sink>,
     /// True when it is time for streams to end.
     stopping: watch::Sender<bool>,
     /// One verification at a time.
@@ -68,6 +69,7 @@ impl App {
     ) -> std::io::Result<Arc<Self>> {
         let limiter = Limiter::new(&settings.server);
         let probe = Probe::start(gateway.files().probe(), gateway.engine().clone())?;
+        let sink = Sink::start(&gateway, &settings.sink)?;
         Ok(Arc::new(Self {
             gateway,
             rules,
@@ -77,6 +79,7 @@ impl App {
             readers: Readers::default(),
             nonces: Nonces::since(clock::now()),
             probe,
+            sink,
             stopping: watch::Sender::new(false),
             verifying: Arc::new(Semaphore::new(1)),
         }))
@@ -88,5 +91,10 @@ impl App {
 
     pub fn rules(&self) -> &RuleKeeper {
         &self.rules
+    }
+
+    /// The lines for log shippers, if there are to be any.
+    pub fn sink(&self) -> Option<&Sink> {
+        self.sink.as_ref()
     }
 }

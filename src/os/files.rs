@@ -93,6 +93,12 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Gives a file another name in its directory. Not synced, for files that are copies.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "the one place that renames")]
+    fs::rename(from, to)
+}
+
 /// Can something be written here? Writes so many bytes and takes them away again.
 pub(crate) fn probe(path: &Path, bytes: usize) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;

@@ -134,7 +134,7 @@ pub static KEYS: [Key; 38] = [
     key("sink.rotate_bytes", "When a new file of lines is begun", |s| {
         Slot::Size(&mut s.sink.rotate_bytes, limits::SETTABLE_ROTATE_BYTES)
     }),
-    key("sink.keep", "Files of lines that are kept", |s| {
+    key("sink.keep", "Full files of lines that are kept beside the one that is written", |s| {
         Slot::Count(&mut s.sink.keep, limits::SETTABLE_KEPT_FILES)
     }),
     key("otlp.endpoint", "Where traces are sent", |s| Slot::Web(&mut s.otlp.endpoint)),
