@@ -66,6 +66,9 @@ pub const SINK_POSITION_MS: u64 = 1_000;
 pub const SINK_RETRY_MS: u64 = 250;
 pub const SINK_FINISH_MS: u64 = 2_000;
 
+/// The manifest of a backup; a segment has a line of some 150 bytes in it.
+pub const BACKUP_MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// TaskSpecs in one request.
 pub const BATCH_HANDOFFS_MAX: usize = 1_000;
 

@@ -90,6 +90,7 @@ fn is_hand(name: &str) -> bool {
         "policy/load.rs",
         "settings/load.rs",
         "ledger/bodies.rs",
+        "ledger/copy.rs",
         "ledger/disk.rs",
         "ledger/entries.rs",
         "ledger/purge.rs",

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod audit;
+mod backup;
 mod check;
 mod completions;
 mod daemon;
@@ -84,6 +85,10 @@ enum Command {
     /// Check receipts of allowed handoffs, offline
     #[command(subcommand)]
     Receipt(receipt::ReceiptCommand),
+    /// Copy what cannot be made again, and verify the copy
+    Backup(backup::Backup),
+    /// Put a backup into a workspace that has no ledger yet
+    Restore(backup::Restore),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -148,6 +153,8 @@ pub fn run() -> ExitCode {
         Command::State(command) => command.run(&context),
         Command::Evidence(command) => command.run(&context),
         Command::Receipt(command) => command.run(&context),
+        Command::Backup(command) => command.run(&context),
+        Command::Restore(command) => command.run(&context),
         Command::Completions(command) => command.run(&context),
     };
     match result {

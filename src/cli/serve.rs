@@ -9,6 +9,7 @@ use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
 use super::{Context, Exit, Failure, init, logging};
 use crate::callers::AdminFile;
+use crate::gateway::Files;
 use crate::settings::{Effective, Flag, KEYS, Problem, Source};
 
 /// Settings of parts that are not built yet: whoever sets one should know.
@@ -94,6 +95,12 @@ impl Serve {
         }
         logging::start(&effective.settings.log)?;
         if !context.workspace.root().join("policies/routes.json").exists() {
+            if Files::of(context.workspace.root()).restored().exists() {
+                // An example would be put in force in the place of the rules that belong to this ledger.
+                return Err(Failure::new(
+                    "this workspace was restored from a backup and has no policies/routes.json: put its policies/ back first",
+                ));
+            }
             let made = init::scaffold(context.workspace.root())?.made.len();
             tracing::info!(files = made, "the workspace was empty; it has an example to start from now");
         }

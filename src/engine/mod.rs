@@ -12,6 +12,7 @@ mod candidate;
 mod claims;
 mod credentials;
 mod decide;
+mod epoch;
 mod facts;
 mod health;
 mod record;
@@ -27,6 +28,7 @@ use std::thread::JoinHandle;
 
 pub use candidate::{Asker, Candidate, Ruling, evidence_of};
 pub use credentials::TokenFacts;
+pub use epoch::EpochFacts;
 pub use record::{Decided, DryRun, LedgerPlace, Pass};
 pub use standing::InForce;
 
@@ -274,6 +276,14 @@ impl EngineHandle {
     pub fn put_in_force_and_wait(&self, in_force: Arc<InForce>) -> Result<(), EngineFault> {
         let (sender, receiver) = channel();
         self.put_in_force(in_force, move |result| drop(sender.send(result)))?;
+        receiver.recv().unwrap_or(Err(EngineFault::Stopped))
+    }
+
+    /// Begins a new epoch, for a ledger that was restored from a backup, and waits until that is durable. One that
+    /// the ledger has already is not begun again.
+    pub fn begin_epoch_and_wait(&self, facts: EpochFacts) -> Result<(), EngineFault> {
+        let (sender, receiver) = channel();
+        self.send(Message::Epoch(facts, Box::new(move |result| drop(sender.send(result)))))?;
         receiver.recv().unwrap_or(Err(EngineFault::Stopped))
     }
 

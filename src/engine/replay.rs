@@ -6,12 +6,14 @@ use serde::Deserialize;
 
 use super::EngineFault;
 use super::claims::ClaimIndex;
+use super::epoch::Epoch;
 use super::facts::Facts;
 use super::record::{Decided, LedgerPlace, Pass};
 use super::standing::Standing;
 use crate::gates::{Decision, Gate, Outcome};
 use crate::ledger::Entry;
 use crate::proof::Digest;
+use crate::timestamp::Timestamp;
 
 /// Reads decisions back from the ledger, group by group.
 #[derive(Default)]
@@ -79,6 +81,12 @@ impl Replay {
             "token.created" | "token.revoked" | "key.added" | "key.removed" => {
                 let taken = Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload);
                 taken.ok_or_else(|| bad("its token or key is not ours"))?;
+            }
+            "epoch.begun" => {
+                let facts = serde_json::from_value(wire.payload).map_err(|_| bad("its epoch is not ours"))?;
+                let since =
+                    Timestamp::parse(&entry.consensus_timestamp).ok_or_else(|| bad("its time is none"))?;
+                standing.epoch = Some(Arc::new(Epoch { since, facts }));
             }
             // A refusal without a handoffId claims nothing.
             "gate.decided" if wire.stream.stream_id.starts_with("project:") => {}

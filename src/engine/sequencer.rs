@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::candidate::Candidate;
 use super::claims::ClaimIndex;
 use super::decide::{Step, own_facts, step};
+use super::epoch::{Epoch, EpochFacts};
 use super::facts::Facts;
 use super::record::{Decided, DryRun, LedgerPlace, Pass};
 use super::replay::Replay;
@@ -87,6 +88,17 @@ impl Sequencer {
         }
     }
 
+    /// Begins the epoch of a restored ledger, unless the ledger says that already.
+    pub(super) fn begin_epoch(&mut self, facts: &EpochFacts, batch: &mut BatchBuilder<'_>) {
+        let [.., building] = &self.standing;
+        if building.epoch.as_ref().is_some_and(|epoch| epoch.facts == *facts) {
+            return;
+        }
+        let since = self.note_own(Kind::EpochBegun, batch, |payload| facts.write(payload));
+        let [.., building] = &mut self.standing;
+        building.epoch = since.map(|since| Arc::new(Epoch { since, facts: facts.clone() }));
+    }
+
     /// Records something that a follower noticed.
     pub(super) fn record_notice(&mut self, notice: Notice, batch: &mut BatchBuilder<'_>) {
         let kind = match notice {
@@ -95,17 +107,17 @@ impl Sequencer {
         self.note_own(kind, batch, |_| {});
     }
 
-    /// An event in the gateway's own stream.
+    /// An event in the gateway's own stream; its time.
     fn note_own(
         &mut self,
         kind: Kind,
         batch: &mut BatchBuilder<'_>,
         payload: impl FnOnce(&mut crate::wire::Payload<'_, '_>),
-    ) {
+    ) -> Option<Timestamp> {
         let [.., building] = &mut self.standing;
         let stream_seq = building.next_gateway_seq();
         let topic_id = self.topic_id.clone();
-        self.note(kind, StreamId::Gateway { topic_id: &topic_id }, stream_seq, batch, payload);
+        self.note(kind, StreamId::Gateway { topic_id: &topic_id }, stream_seq, batch, payload)
     }
 
     /// An event of the gateway's own.
@@ -116,7 +128,7 @@ impl Sequencer {
         stream_seq: u64,
         batch: &mut BatchBuilder<'_>,
         payload: impl FnOnce(&mut crate::wire::Payload<'_, '_>),
-    ) {
+    ) -> Option<Timestamp> {
         let now = batch.time(self.world.now());
         let event = Event {
             wire_id: WireId::new(now.unix_milliseconds(), self.world.random()),
@@ -130,9 +142,8 @@ impl Sequencer {
             traceparent: None,
         };
         // The names of a route and its agents are bounded by their schema, far below what an event may hold.
-        if let Ok(text) = event.to_text(payload) {
-            batch.event(text, now);
-        }
+        let text = event.to_text(payload).ok()?;
+        Timestamp::parse(&batch.event(text, now).consensus_timestamp)
     }
 
     /// Decides a candidate and adds what it gives to the batch; a replay adds nothing.

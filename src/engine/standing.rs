@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::credentials::{CredentialChange, Credentials, TokenFacts};
+use super::epoch::Epoch;
 use crate::policy::{PolicySet, Route, Stage};
 use crate::proof::Keyring;
 use crate::wire::Payload;
@@ -19,6 +20,8 @@ pub(super) struct Standing {
     pub(super) gateway_seq: u64,
     pub(super) policy_digest: Option<String>,
     pub(super) credentials: Arc<Credentials>,
+    /// Of a ledger that was restored from a backup.
+    pub(super) epoch: Option<Arc<Epoch>>,
     /// What was last recorded; another one, or none after a batch that failed, is recorded again.
     recorded: Option<Arc<InForce>>,
     /// Routes by their key, and the last number in each one's stream; a route that was removed keeps its number.

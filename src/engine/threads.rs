@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::candidate::Candidate;
+use super::epoch::EpochFacts;
 use super::health::Health;
 use super::record::{Decided, DryRun};
 use super::sequencer::Sequencer;
@@ -25,6 +26,8 @@ pub(super) enum Message {
     DryRun(Box<Candidate>, DryReply),
     /// From now on candidates are judged by this.
     InForce(Arc<InForce>, Done),
+    /// The ledger was restored from a backup.
+    Epoch(EpochFacts, Done),
     /// A follower noticed something.
     Notice(Notice),
     /// The writer is done with a batch.
@@ -159,6 +162,10 @@ fn sequence(mut sequencer: Sequencer, messages: &Receiver<Message>, jobs: &Sende
                 Message::DryRun(candidate, reply) => reply(sequencer.dry_run(*candidate, &batch)),
                 Message::InForce(in_force, done) => {
                     sequencer.put_in_force(in_force, &mut batch);
+                    waiting.push(Waiting::Done(done));
+                }
+                Message::Epoch(facts, done) => {
+                    sequencer.begin_epoch(&facts, &mut batch);
                     waiting.push(Waiting::Done(done));
                 }
                 Message::Notice(notice) => sequencer.record_notice(notice, &mut batch),

@@ -22,6 +22,16 @@ impl Files {
         &self.workspace
     }
 
+    /// `memory/`, where all of them are.
+    pub fn memory(&self) -> &Path {
+        &self.memory
+    }
+
+    /// There in a restored workspace until the ledger says that a new epoch has begun.
+    pub fn restored(&self) -> PathBuf {
+        self.memory.join("restored.json")
+    }
+
     /// What is written to see whether anything can be.
     pub fn probe(&self) -> PathBuf {
         self.memory.join(".probe")

@@ -4,6 +4,7 @@
 //! remembers the ledger (checkpoint, state file) with the ledger itself, and stops where they disagree: nothing
 //! that was acknowledged may be missing, doubled or quietly changed.
 
+mod backup;
 mod checkpoints;
 mod files;
 mod hub;
@@ -17,6 +18,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use backup::{BackupFault, Manifest, ManifestFile, back_up, restore};
 pub use checkpoints::read_checkpoint;
 pub use files::Files;
 pub use hub::{Hub, Listener, Told};
@@ -183,6 +185,10 @@ impl Gateway {
         let entries =
             history()?.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
         let engine = EngineHandle::start(setup, entries).map_err(GatewayFault::Engine)?;
+        if let Some(epoch) = backup::epoch_to_begin(&files)? {
+            engine.begin_epoch_and_wait(epoch).map_err(GatewayFault::Engine)?;
+            backup::epoch_is_recorded(&files)?;
+        }
         Ok(Self {
             engine,
             files,

@@ -13,6 +13,19 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest of a stream, read to its end, and how many bytes it had.
+    pub(crate) fn of_stream(mut stream: impl std::io::Read) -> std::io::Result<(Self, u64)> {
+        let (mut hash, mut part, mut bytes) = (Sha256::new(), vec![0; 64 * 1024], 0);
+        loop {
+            let read = stream.read(&mut part)?;
+            let Some(filled) = part.get(..read).filter(|filled| !filled.is_empty()) else {
+                return Ok((Self(hash.finalize().into()), bytes));
+            };
+            hash.update(filled);
+            bytes += read as u64;
+        }
+    }
+
     /// A digest that was made elsewhere.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

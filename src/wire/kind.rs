@@ -16,6 +16,7 @@ pub enum Kind {
     TokenRevoked,
     KeyAdded,
     KeyRemoved,
+    EpochBegun,
 }
 
 /// The normalized state category of a task event.
@@ -27,7 +28,7 @@ pub enum Category {
 }
 
 impl Kind {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::TaskCreated,
         Self::GateDecided,
         Self::ApprovalRequested,
@@ -41,6 +42,7 @@ impl Kind {
         Self::TokenRevoked,
         Self::KeyAdded,
         Self::KeyRemoved,
+        Self::EpochBegun,
     ];
 
     /// The name on the wire.
@@ -59,6 +61,7 @@ impl Kind {
             Self::TokenRevoked => "token.revoked",
             Self::KeyAdded => "key.added",
             Self::KeyRemoved => "key.removed",
+            Self::EpochBegun => "epoch.begun",
         }
     }
 
@@ -76,7 +79,8 @@ impl Kind {
             | Self::TokenCreated
             | Self::TokenRevoked
             | Self::KeyAdded
-            | Self::KeyRemoved => None,
+            | Self::KeyRemoved
+            | Self::EpochBegun => None,
         }
     }
 }
