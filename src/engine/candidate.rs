@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::epoch::Stamps;
 use super::facts::Facts;
 use super::standing::InForce;
 use crate::contract::{Sealed, TaskSpec};
@@ -25,6 +26,7 @@ pub struct Candidate {
     pub(super) verdict: Verdict,
     pub(super) claims: Option<Claims>,
     pub(super) traceparent: Option<Box<str>>,
+    pub(super) stamps: Stamps,
     /// What it emits if it is allowed; nothing while the gates are against it.
     pub(super) evidence: Option<HandoffEvidence>,
 }
@@ -64,7 +66,7 @@ impl Candidate {
         let caller = ruling.asker.caller();
         let ground = Ground { policies: &ruling.policies, keyring: &ruling.keyring, caller, now };
         // The document borrows from the body, which the candidate takes along.
-        let (sealed, claims, facts, correlation_id, evidence, verdict) = {
+        let (sealed, claims, facts, correlation_id, stamps, evidence, verdict) = {
             let document = read(body.as_bytes(), limits::TASK_SPEC)?;
             let Judgement { spec, verdict } = judge(&document, &ground);
             let sealed = Sealed::of(&document);
@@ -72,9 +74,21 @@ impl Candidate {
             let facts = Facts::of(&sealed, &spec);
             let evidence = verdict.reasons().is_empty().then(|| evidence_of(&spec)).flatten();
             let correlation_id = spec.correlation_id.get().map(|id| id.to_string());
-            (sealed, claims, facts, correlation_id, evidence, verdict)
+            (sealed, claims, facts, correlation_id, Stamps::of(&spec), evidence, verdict)
         };
-        Ok(Self { body, ruling, sealed, facts, correlation_id, verdict, claims, traceparent: None, evidence })
+        let traceparent = None;
+        Ok(Self {
+            body,
+            ruling,
+            sealed,
+            facts,
+            correlation_id,
+            verdict,
+            claims,
+            traceparent,
+            stamps,
+            evidence,
+        })
     }
 
     /// Remembers the W3C trace context that it came with.

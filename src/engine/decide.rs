@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::candidate::Candidate;
 use super::claims::{ClaimIndex, Known};
+use super::epoch::Epoch;
 use super::facts::Facts;
 use super::record::Decided;
 use crate::contract::Mode;
@@ -21,7 +22,7 @@ pub(super) enum Step {
     Decide(Vec<Reason>),
 }
 
-pub(super) fn step(candidate: &Candidate, index: &ClaimIndex, topic_id: &str) -> Step {
+pub(super) fn step(candidate: &Candidate, index: &ClaimIndex, epoch: Option<&Epoch>, topic_id: &str) -> Step {
     let cycle = candidate.cycle(topic_id);
     let mut reasons = Reasons::default();
     let Some(facts) = own_facts(candidate) else { return Step::Decide(Vec::new()) };
@@ -40,6 +41,9 @@ pub(super) fn step(candidate: &Candidate, index: &ClaimIndex, topic_id: &str) ->
                 "use a new key for new content",
             ),
         }
+    }
+    for void in epoch.into_iter().flat_map(|epoch| candidate.stamps.void_in(epoch)) {
+        reasons.against(void.code, void.path, void.message, void.hint);
     }
     handoff_id(facts, cycle, index, &mut reasons);
     stage(facts, candidate, &mut reasons);

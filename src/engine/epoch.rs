@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::contract::TaskSpec;
+use crate::gates::Code;
 use crate::timestamp::Timestamp;
 use crate::wire::Payload;
 
@@ -31,4 +33,54 @@ pub(super) struct Epoch {
     /// When it began, by the ledger's time.
     pub(super) since: Timestamp,
     pub(super) facts: EpochFacts,
+}
+
+/// When what a handoff rests on was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stamps {
+    envelope: Option<Timestamp>,
+    mention: Option<Timestamp>,
+}
+
+impl Stamps {
+    pub(super) fn of(spec: &TaskSpec<'_>) -> Self {
+        let delegated = spec.is_delegated() == Some(true);
+        let envelope = spec.authorship.delegation.envelope.get().filter(|_| delegated);
+        Self {
+            envelope: envelope.and_then(|envelope| envelope.issued_at.get()),
+            mention: spec.mention().and_then(|mention| mention.observed_at.get()),
+        }
+    }
+
+    /// What of it is void, because it was made before the epoch: where it may have been used is forgotten.
+    pub(super) fn void_in(self, epoch: &Epoch) -> impl Iterator<Item = Void> {
+        let since = epoch.since;
+        let before = move |at: Option<Timestamp>| at.filter(|at| *at < since);
+        let envelope = before(self.envelope).map(|at| Void {
+            code: Code::EnvelopeExpired,
+            path: "/authorship/envelope/ttl/issuedAt",
+            message: format!("the envelope is of {at}; {}", restored(since)),
+            hint: "ask the principal for a new envelope",
+        });
+        let mention = before(self.mention).map(|at| Void {
+            code: Code::MentionExpired,
+            path: "/authorship/mentionDelegation/observedAt",
+            message: format!("the mention was seen at {at}; {}", restored(since)),
+            hint: "have the person mention the bot again",
+        });
+        envelope.into_iter().chain(mention)
+    }
+}
+
+fn restored(since: Timestamp) -> String {
+    format!("this gateway was restored from a backup at {since}, and what came before is void")
+}
+
+/// Something that no longer counts.
+#[derive(Debug)]
+pub(super) struct Void {
+    pub(super) code: Code,
+    pub(super) path: &'static str,
+    pub(super) message: String,
+    pub(super) hint: &'static str,
 }

@@ -155,8 +155,11 @@ impl Sequencer {
         self.record_standing(batch);
         let now = batch.time(self.world.now());
         let candidate = self.as_of(now, candidate)?;
-        let claims_say = match step(&candidate, &self.index, &self.topic_id) {
-            Step::Replay(decided) => return Ok(Arc::new(given_again(&decided, &candidate))),
+        let epoch = self.epoch();
+        let claims_say = match step(&candidate, &self.index, epoch.as_deref(), &self.topic_id) {
+            Step::Replay(decided) => {
+                return Ok(Arc::new(given_again(&decided, &candidate, epoch.as_deref())));
+            }
             Step::Decide(reasons) => reasons,
         };
         let facts =
@@ -183,7 +186,9 @@ impl Sequencer {
     ) -> Result<DryRun, EngineFault> {
         let at = batch.time(self.world.now());
         let candidate = self.as_of(at, candidate)?;
-        let (claims_say, replay_of) = match step(&candidate, &self.index, &self.topic_id) {
+        let epoch = self.epoch();
+        let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id);
+        let (claims_say, replay_of) = match step {
             Step::Replay(decided) => (Vec::new(), Some(decided)),
             Step::Decide(reasons) => (reasons, None),
         };
@@ -202,8 +207,13 @@ impl Sequencer {
             reasons,
             policy_digest: candidate.verdict.policy_digest().to_string(),
             waits_until: (decision == Decision::NeedsApproval).then(|| candidate.verdict.approval_until(at)),
-            replay_of: replay_of.map(|decided| Arc::new(given_again(&decided, &candidate))),
+            replay_of: replay_of.map(|decided| Arc::new(given_again(&decided, &candidate, epoch.as_deref()))),
         })
+    }
+
+    fn epoch(&self) -> Option<Arc<Epoch>> {
+        let [.., building] = &self.standing;
+        building.epoch.clone()
     }
 
     fn next_attempt(&self, facts: &Facts) -> u32 {
@@ -383,10 +393,13 @@ fn outcomes(candidate: &Candidate, claims_say: &[Reason]) -> Vec<(Gate, Outcome)
 }
 
 /// The decision as it now stands, for the same key with the same content.
-fn given_again(decided: &Decided, candidate: &Candidate) -> Decided {
+fn given_again(decided: &Decided, candidate: &Candidate, epoch: Option<&Epoch>) -> Decided {
     let verdict = &candidate.verdict;
+    let void = epoch.is_some_and(|epoch| candidate.stamps.void_in(epoch).next().is_some());
     let pass = match decided.decision {
-        Decision::Allowed if verdict.reasons().is_empty() => Pass::Dispatch { until: verdict.holds_until() },
+        Decision::Allowed if verdict.reasons().is_empty() && !void => {
+            Pass::Dispatch { until: verdict.holds_until() }
+        }
         Decision::Allowed => Pass::Withheld,
         Decision::NeedsApproval => Timestamp::parse(&decided.decided_at)
             .map_or(Pass::Withheld, |asked| Pass::Waits { until: verdict.approval_until(asked) }),
