@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::Failure;
+use super::{Failure, notify};
 use crate::callers::{AdminFile, TokenFiles};
 use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Watch};
 use crate::http::{App, Listening, Metrics, listen};
@@ -79,7 +79,10 @@ impl Daemon {
             drop_bodies(app.clone(), keep)?;
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        // It listens already, so whoever is told can connect.
+        notify::tell("READY=1");
         let served = runtime.block_on(serve(app.clone(), listening, workspace.root(), bell));
+        notify::tell("STOPPING=1");
         tracing::info!("stopping");
         let finished = app.gateway().finish();
         if let Some(sink) = app.sink() {

@@ -14,6 +14,7 @@ mod init;
 mod key;
 mod ledger;
 mod logging;
+mod notify;
 mod policy;
 mod printer;
 mod receipt;
