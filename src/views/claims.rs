@@ -2,9 +2,10 @@
 //!
 //! A claim that is not found here may still be in entries that are not applied yet; whoever asks knows those.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
-use super::fault::ViewsFault;
+use super::fault::{ViewsFault, damaged};
+use super::filter::LAST;
 use super::rows::{digest, list, one, time};
 use crate::proof::to_hex;
 
@@ -40,6 +41,21 @@ pub struct Accepted {
     pub running_hash: String,
 }
 
+/// A name that a claim is made on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Claimed<'c> {
+    /// A handoffId, accepted or refused.
+    Handoff(&'c str),
+    /// An idempotencyKey of a source agent.
+    Key {
+        source_agent: &'c str,
+        idempotency_key: &'c str,
+    },
+    Message(&'c str),
+    /// A correlationId with accepted mentions.
+    Cycle(&'c str),
+}
+
 /// What an idempotencyKey stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyClaim {
@@ -66,6 +82,17 @@ pub(super) const MESSAGE: &str = "SELECT h.handoff_id
     WHERE a.accepted = 1 AND a.message_id = ?1 ORDER BY a.created DESC LIMIT 1";
 
 pub(super) const MENTIONS: &str = "SELECT mentions FROM correlations WHERE correlation_id = ?1";
+
+/// All names. The first three are each read from one index and nothing else; mentions are few.
+pub(super) const NAMES: [&str; 4] = [
+    "SELECT handoff_id FROM handoffs INDEXED BY sqlite_autoindex_handoffs_1",
+    "SELECT idempotency_key, source FROM attempts INDEXED BY attempts_by_key
+     WHERE accepted = 1 AND source IS NOT NULL AND idempotency_key IS NOT NULL",
+    "SELECT message_id FROM attempts INDEXED BY attempts_by_message
+     WHERE accepted = 1 AND message_id IS NOT NULL",
+    "SELECT (SELECT correlation_id FROM correlations c WHERE c.correlation = a.correlation)
+     FROM attempts a INDEXED BY attempts_by_message WHERE accepted = 1 AND message_id IS NOT NULL",
+];
 
 impl<'c> Claims<'c> {
     pub(super) fn on(store: &'c Connection) -> Self {
@@ -117,4 +144,56 @@ impl<'c> Claims<'c> {
     pub fn mentions(&self, correlation_id: &str) -> Result<u32, ViewsFault> {
         Ok(one(self.store, MENTIONS, [correlation_id], |row| row.get(0))?.unwrap_or(0))
     }
+
+    /// How many names there may be, at most.
+    pub fn names_max(&self) -> Result<u64, ViewsFault> {
+        // Three entries make a decision, which claims four names at most.
+        let last: u64 = one(self.store, LAST, [], |row| row.get(0))?.unwrap_or(0);
+        Ok(last / 3 * 4 + 4)
+    }
+
+    /// Tells every name that a claim was made on.
+    pub fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), ViewsFault> {
+        let moment = self.store.unchecked_transaction()?;
+        let [handoffs, keys, messages, cycles] = NAMES;
+        each(&moment, handoffs, &mut |_, handoff_id| {
+            tell(Claimed::Handoff(handoff_id));
+            Ok(())
+        })?;
+        // The index is in the order of sources, so each is looked up once.
+        let mut source: (i64, String) = (0, String::new());
+        each(&moment, keys, &mut |row, idempotency_key| {
+            let number = row.get(1)?;
+            if source.0 != number {
+                let text: Option<String> =
+                    one(&moment, "SELECT text FROM words WHERE id = ?1", [number], |row| row.get(0))?;
+                source = (number, text.ok_or_else(|| damaged("a word is missing"))?);
+            }
+            tell(Claimed::Key { source_agent: &source.1, idempotency_key });
+            Ok(())
+        })?;
+        each(&moment, messages, &mut |_, message_id| {
+            tell(Claimed::Message(message_id));
+            Ok(())
+        })?;
+        each(&moment, cycles, &mut |_, correlation_id| {
+            tell(Claimed::Cycle(correlation_id));
+            Ok(())
+        })
+    }
+}
+
+/// Each row of a statement, with the text that it begins with.
+fn each(
+    store: &Connection,
+    sql: &str,
+    tell: &mut dyn FnMut(&Row<'_>, &str) -> Result<(), ViewsFault>,
+) -> Result<(), ViewsFault> {
+    let mut statement = store.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let text = row.get_ref(0)?.as_str().map_err(damaged)?;
+        tell(row, text)?;
+    }
+    Ok(())
 }

@@ -31,7 +31,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-pub use claims::{Accepted, Claims, HandoffClaim, KeyClaim};
+pub use claims::{Accepted, Claimed, Claims, HandoffClaim, KeyClaim};
 pub use compare::{Difference, DifferenceKind, compare};
 pub use cursor::{BadCursor, Cursor, Page};
 pub use fault::{Rebuild, ViewsFault};

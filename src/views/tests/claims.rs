@@ -1,6 +1,6 @@
 //! Claims, against a model that a reader can check by eye.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
@@ -81,6 +81,21 @@ impl Model {
         }
     }
 
+    /// Every name that the tables tell, and no other.
+    fn names_agree_with(&self, claims: Claims<'_>) {
+        let mut expected = HashSet::new();
+        expected.extend(self.handoffs.keys().map(|id| format!("{:?}", Claimed::Handoff(id))));
+        expected.extend(self.keys.keys().map(|(source_agent, idempotency_key)| {
+            format!("{:?}", Claimed::Key { source_agent, idempotency_key })
+        }));
+        expected.extend(self.messages.keys().map(|id| format!("{:?}", Claimed::Message(id))));
+        expected.extend(self.mentions.keys().map(|id| format!("{:?}", Claimed::Cycle(id))));
+        let mut told = HashSet::new();
+        claims.names(&mut |name| told.extend([format!("{name:?}")])).unwrap();
+        assert_eq!(told, expected);
+        assert!(told.len() as u64 <= claims.names_max().unwrap());
+    }
+
     fn agrees_with(&self, claims: Claims<'_>) {
         for n in 0..7 {
             let (id, correlation, message) = (handoff_id(n), correlation_id(n), message_id(n));
@@ -135,5 +150,6 @@ proptest! {
         }
         model.agrees_with(views.claims());
         model.agrees_with(Reader::open(&place.path).unwrap().claims());
+        model.names_agree_with(Reader::open(&place.path).unwrap().claims());
     }
 }

@@ -116,3 +116,20 @@ fn every_single_answer_and_claim_is_one_read_by_an_index() {
         plan(&reader, sql);
     }
 }
+
+#[test]
+fn all_names_are_read_from_indexes_alone() {
+    let place = Place::new();
+    let _views = holding(&place.path, &[]);
+    let reader = Reader::open(&place.path).unwrap();
+    for (sql, index) in claims::NAMES.into_iter().zip([
+        "SCAN handoffs USING COVERING INDEX sqlite_autoindex_handoffs_1",
+        "attempts USING COVERING INDEX attempts_by_key",
+        "attempts USING COVERING INDEX attempts_by_message",
+        "USING INDEX attempts_by_message",
+    ]) {
+        let mut statement = reader.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let step: String = statement.query_row([], |row| row.get(3)).unwrap();
+        assert!(step.contains(index), "{step}\n{sql}");
+    }
+}
