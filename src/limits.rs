@@ -185,3 +185,15 @@ pub const TOKEN_FILE_BYTES_MAX: usize = 1024;
 /// second, each remembered for two minutes.
 pub const NONCES_MAX: usize = 1_000_000;
 pub const NONCES_OF_ONE_KEY_MAX: usize = 250_000;
+
+/// Claims of one kind that stay in memory although the views have them; and those that may be there in all, before
+/// nothing more is decided: only views that have failed are that far behind.
+pub const CLAIMS_AT_HAND: usize = 10_000;
+pub const CLAIMS_IN_MEMORY_MAX: usize = 50_000;
+
+/// Decisions that were read back from the ledger and are kept at hand.
+pub const DECISIONS_READ_BACK: u64 = 1_000;
+
+/// What the filter of claims spends on a name, and the fewest names that it has room for.
+pub const CLAIM_FILTER_BITS: usize = 16;
+pub const CLAIM_FILTER_NAMES_MIN: usize = 64 * 1024;

@@ -6,7 +6,7 @@ use super::epoch::Stamps;
 use super::facts::Facts;
 use super::standing::InForce;
 use crate::contract::{Sealed, TaskSpec};
-use crate::evidence::{HandoffEvidence, HandoffPacket, of_handoff};
+use crate::evidence::{Handoff, HandoffEvidence, HandoffPacket, of_handoff};
 use crate::gates::{Caller, Claims, Ground, Judgement, Verdict, judge};
 use crate::json::{BodyFault, read};
 use crate::limits;
@@ -105,6 +105,16 @@ impl Candidate {
     /// What the pure gates say.
     pub fn verdict(&self) -> &Verdict {
         &self.verdict
+    }
+
+    /// What an observer would see of it, also where the gates are against it by now: an answer that is given again
+    /// says what the first one said.
+    pub(super) fn tag(&self) -> Option<Handoff> {
+        if let Some(evidence) = &self.evidence {
+            return Some(evidence.handoff);
+        }
+        let document = read(self.body.as_bytes(), limits::TASK_SPEC).ok()?;
+        evidence_of(&TaskSpec::read(&document).0).map(|evidence| evidence.handoff)
     }
 
     /// The cycle it belongs to: its correlationId, or the gateway's own where none could be read. The ledger has

@@ -1,29 +1,48 @@
 //! What has been claimed: by whom, and with which decision.
 //!
-//! An index over the ledger, rebuilt from it. Everything that is taken can be given back until its batch is
-//! durable; after that it is taken for ever.
+//! A claim asks memory, then a filter that answers "never" without a read, then the past. Everything that is taken
+//! can be given back until its batch is durable; after that it is taken for ever.
+//!
+//! INVARIANT (live claims): a claim leaves memory only when the views have applied the entry that made it, and the
+//! filter holds every name that was ever claimed. So forgetting makes no replay possible.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::facts::Facts;
-use super::record::Decided;
+use moka::sync::Cache;
 
-#[derive(Debug, Default)]
+use super::EngineFault;
+use super::facts::Facts;
+use super::past::Past;
+use super::record::Decided;
+use super::replay;
+use super::seen::Seen;
+use super::shelf::{Item, Shelf};
+use crate::limits;
+use crate::views::{Claimed, HandoffClaim};
+
 pub(super) struct ClaimIndex {
-    handoffs: HashMap<String, Known>,
+    handoffs: Shelf<Arc<Known>>,
     /// By source agent and idempotencyKey.
-    keys: HashMap<(String, String), KeyClaim>,
-    messages: HashMap<String, String>,
+    keys: Shelf<KeyClaim>,
+    /// Those that were spent.
+    messages: Shelf<()>,
     /// Accepted mentions by correlationId.
-    mentions: HashMap<String, u32>,
+    mentions: Shelf<u32>,
+    seen: Seen,
+    /// Nothing where all is kept in memory.
+    past: Option<Box<dyn Past>>,
+    /// Decisions that were read back, by their entry: what stands in the ledger never changes.
+    read_back: Cache<u64, Arc<Decided>>,
+    at_hand: usize,
+    /// [`limits::CLAIMS_IN_MEMORY_MAX`] unless a test wants less.
+    pub(super) in_memory_max: usize,
     /// What the batch that is being written, and the one behind it, would have to give back.
     in_flight: Vec<Undo>,
     building: Vec<Undo>,
 }
 
 /// What is known of a handoffId.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) source_agent: Option<String>,
     pub(super) correlation_id: String,
@@ -31,81 +50,223 @@ pub(super) struct Known {
     pub(super) parent_handoff_id: Option<String>,
     pub(super) attempts: u32,
     /// The decision, if it was accepted or waits; a refused handoff claims nothing.
-    pub(super) accepted: Option<Arc<Decided>>,
+    pub(super) accepted: Option<Accepted>,
 }
 
-#[derive(Debug, Clone)]
+/// Where the decision on an accepted handoff is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Accepted {
+    AtHand(Arc<Decided>),
+    /// In the entry of this number.
+    InLedger(u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyClaim {
-    pub(super) content_digest: String,
+    /// Nothing equals no content.
+    pub(super) content_digest: Option<String>,
     pub(super) handoff_id: String,
+}
+
+/// What was known before a decision, read before it is made: taking what it claims reads nothing that could fail.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Before {
+    pub(super) known: Option<Arc<Known>>,
+    /// Of its cycle; only asked for a mention.
+    pub(super) mentions: u32,
+}
+
+impl Before {
+    /// Which attempt comes next.
+    pub(super) fn next_attempt(&self) -> u32 {
+        self.known.as_ref().map_or(0, |known| known.attempts) + 1
+    }
 }
 
 #[derive(Debug)]
 enum Undo {
-    Handoff(String, Option<Known>),
-    Key((String, String)),
-    Message(String),
-    Mention(String),
+    Handoff(Arc<str>, Option<Item<Arc<Known>>>),
+    Key(Arc<str>, Option<Item<KeyClaim>>),
+    Message(Arc<str>, Option<Item<()>>),
+    Mention(Arc<str>, Option<Item<u32>>),
 }
 
 impl ClaimIndex {
-    pub(super) fn handoff(&self, handoff_id: &str) -> Option<&Known> {
-        self.handoffs.get(handoff_id)
-    }
-
-    pub(super) fn key(&self, source_agent: &str, idempotency_key: &str) -> Option<&KeyClaim> {
-        self.keys.get(&(source_agent.to_owned(), idempotency_key.to_owned()))
-    }
-
-    pub(super) fn message(&self, message_id: &str) -> Option<&str> {
-        self.messages.get(message_id).map(String::as_str)
-    }
-
-    pub(super) fn mentions(&self, correlation_id: &str) -> u32 {
-        self.mentions.get(correlation_id).copied().unwrap_or(0)
-    }
-
-    /// The handoffs before this one, nearest first, each with its parent; ends where the chain does.
-    pub(super) fn ancestors<'c>(&'c self, parent: &'c str) -> impl Iterator<Item = &'c Known> {
-        let mut next = self.handoff(parent);
-        std::iter::from_fn(move || {
-            let known = next?;
-            next = known.parent_handoff_id.as_deref().and_then(|parent| self.handoff(parent));
-            Some(known)
+    /// What is in the past, and nothing in memory yet. `at_hand` claims of a kind stay in memory when they could go.
+    pub(super) fn on(past: Option<Box<dyn Past>>, at_hand: usize) -> Result<Self, EngineFault> {
+        let names = past.as_ref().map_or(Ok(0), |past| past.names_max())?;
+        let mut seen = Seen::with_room_for(usize::try_from(names).unwrap_or(0));
+        if let Some(past) = &past {
+            past.names(&mut |name| seen.add(&name))?;
+        }
+        Ok(Self {
+            handoffs: Shelf::default(),
+            keys: Shelf::default(),
+            messages: Shelf::default(),
+            mentions: Shelf::default(),
+            seen,
+            past,
+            read_back: Cache::new(limits::DECISIONS_READ_BACK),
+            at_hand,
+            in_memory_max: limits::CLAIMS_IN_MEMORY_MAX,
+            in_flight: Vec::new(),
+            building: Vec::new(),
         })
     }
 
-    /// Takes what a decision claims. A refused handoff only uses up an attempt.
-    pub(super) fn take(&mut self, facts: &Facts, correlation_id: &str, accepted: Option<Arc<Decided>>) {
-        let before = self.handoffs.get(&facts.handoff_id).cloned();
-        self.building.push(Undo::Handoff(facts.handoff_id.clone(), before.clone()));
-        let known = match (before, &accepted) {
+    /// The past, if it may know this name.
+    fn past_of(&self, name: &Claimed<'_>) -> Option<&dyn Past> {
+        self.past.as_deref().filter(|_| self.seen.may_hold(name))
+    }
+
+    pub(super) fn handoff(&self, handoff_id: &str) -> Result<Option<Arc<Known>>, EngineFault> {
+        if let Some(known) = self.handoffs.get(handoff_id) {
+            return Ok(Some(known.clone()));
+        }
+        let Some(past) = self.past_of(&Claimed::Handoff(handoff_id)) else { return Ok(None) };
+        Ok(past.handoff(handoff_id)?.map(|claim| Arc::new(Known::from(claim))))
+    }
+
+    pub(super) fn key(
+        &self,
+        source_agent: &str,
+        idempotency_key: &str,
+    ) -> Result<Option<KeyClaim>, EngineFault> {
+        if let Some(claim) = self.keys.get(&pair(source_agent, idempotency_key)) {
+            return Ok(Some(claim.clone()));
+        }
+        let name = Claimed::Key { source_agent, idempotency_key };
+        let Some(past) = self.past_of(&name) else { return Ok(None) };
+        let claim = past.key(source_agent, idempotency_key)?;
+        Ok(claim.map(|claim| KeyClaim { content_digest: claim.content_digest, handoff_id: claim.handoff_id }))
+    }
+
+    /// Was a message spent?
+    pub(super) fn is_spent(&self, message_id: &str) -> Result<bool, EngineFault> {
+        if self.messages.get(message_id).is_some() {
+            return Ok(true);
+        }
+        let Some(past) = self.past_of(&Claimed::Message(message_id)) else { return Ok(false) };
+        Ok(past.message(message_id)?.is_some())
+    }
+
+    fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {
+        if let Some(count) = self.mentions.get(correlation_id) {
+            return Ok(*count);
+        }
+        let Some(past) = self.past_of(&Claimed::Cycle(correlation_id)) else { return Ok(0) };
+        past.mentions(correlation_id)
+    }
+
+    /// What is known before a handoff is decided.
+    pub(super) fn before(&self, facts: &Facts, correlation_id: &str) -> Result<Before, EngineFault> {
+        let known = self.handoff(&facts.handoff_id)?;
+        let mentions = if facts.message_id.is_some() { self.mentions(correlation_id)? } else { 0 };
+        Ok(Before { known, mentions })
+    }
+
+    /// The decision on an accepted handoff.
+    pub(super) fn decided(&self, handoff_id: &str, accepted: &Accepted) -> Result<Arc<Decided>, EngineFault> {
+        let sequence = match accepted {
+            Accepted::AtHand(decided) => return Ok(decided.clone()),
+            Accepted::InLedger(sequence) => *sequence,
+        };
+        if let Some(decided) = self.read_back.get(&sequence) {
+            return Ok(decided);
+        }
+        let lost =
+            || EngineFault::BadLedger(format!("entry {sequence} is not the decision that it should be"));
+        let entry = self.past.as_ref().ok_or_else(lost)?.entry(sequence)?;
+        let decided = replay::decision_in(&entry)?.ok_or_else(lost)?;
+        if decided.handoff_id.as_deref() != Some(handoff_id) {
+            return Err(lost());
+        }
+        let decided = Arc::new(decided);
+        self.read_back.insert(sequence, decided.clone());
+        Ok(decided)
+    }
+
+    /// The handoffs before this one, nearest first, at most so many; ends where the chain does.
+    pub(super) fn ancestors(
+        &self,
+        parent: Arc<Known>,
+        hops_max: usize,
+    ) -> Result<Vec<Arc<Known>>, EngineFault> {
+        let mut chain = Vec::new();
+        let mut next = Some(parent);
+        while let Some(known) = next
+            && chain.len() < hops_max
+        {
+            next = known.parent_handoff_id.as_deref().map_or(Ok(None), |parent| self.handoff(parent))?;
+            chain.push(known);
+        }
+        Ok(chain)
+    }
+
+    /// Is there room for another claim? There is none when the views have failed long ago: what they have not
+    /// applied cannot leave memory, and memory is bounded.
+    pub(super) fn room(&mut self) -> Result<(), EngineFault> {
+        if self.handoffs.len() < self.in_memory_max {
+            return Ok(());
+        }
+        let Some(applied) = self.forget() else { return Ok(()) };
+        if self.handoffs.len() < self.in_memory_max {
+            return Ok(());
+        }
+        Err(EngineFault::NotDurable(format!(
+            "the views have stopped at entry {applied} and memory holds no more claims; restart handoffd, which \
+             makes them again"
+        )))
+    }
+
+    /// Takes what a decision claims, which entry `sequence` makes. A refused handoff only uses up an attempt.
+    pub(super) fn take(
+        &mut self,
+        facts: &Facts,
+        correlation_id: &str,
+        accepted: Option<Arc<Decided>>,
+        before: Before,
+        sequence: u64,
+    ) {
+        let is_accepted = accepted.is_some();
+        let known = match before.known {
             // The id is already somebody's: only the attempt counts.
-            (Some(known), None) => Known { attempts: facts.attempt, ..known },
+            Some(known) if !is_accepted => Known { attempts: facts.attempt, ..Arc::unwrap_or_clone(known) },
             _ => Known {
                 source_agent: facts.source_agent.clone(),
                 correlation_id: correlation_id.to_owned(),
                 target_agent: facts.target_agent.clone(),
                 parent_handoff_id: facts.parent_handoff_id.clone(),
                 attempts: facts.attempt,
-                accepted: accepted.clone(),
+                accepted: accepted.map(Accepted::AtHand),
             },
         };
-        self.handoffs.insert(facts.handoff_id.clone(), known);
-        if accepted.is_none() {
+        let handoff_id: Arc<str> = facts.handoff_id.as_str().into();
+        self.seen.add(&Claimed::Handoff(&handoff_id));
+        let was = self.handoffs.put(&handoff_id, sequence, Arc::new(known));
+        self.building.push(Undo::Handoff(handoff_id, was));
+        if !is_accepted {
             return;
         }
-        if let (Some(source), Some(key)) = (&facts.source_agent, &facts.idempotency_key) {
-            let (content_digest, handoff_id) = (facts.content_digest.clone(), facts.handoff_id.clone());
-            let key = (source.clone(), key.clone());
-            self.building.push(Undo::Key(key.clone()));
-            self.keys.insert(key, KeyClaim { content_digest, handoff_id });
+        if let (Some(source_agent), Some(idempotency_key)) = (&facts.source_agent, &facts.idempotency_key) {
+            self.seen.add(&Claimed::Key { source_agent, idempotency_key });
+            let name = pair(source_agent, idempotency_key).into();
+            let claim = KeyClaim {
+                content_digest: Some(facts.content_digest.clone()),
+                handoff_id: facts.handoff_id.clone(),
+            };
+            let was = self.keys.put(&name, sequence, claim);
+            self.building.push(Undo::Key(name, was));
         }
         if let Some(message_id) = &facts.message_id {
-            self.building.push(Undo::Message(message_id.clone()));
-            self.messages.insert(message_id.clone(), facts.handoff_id.clone());
-            self.building.push(Undo::Mention(correlation_id.to_owned()));
-            *self.mentions.entry(correlation_id.to_owned()).or_default() += 1;
+            self.seen.add(&Claimed::Message(message_id));
+            let name = message_id.as_str().into();
+            let was = self.messages.put(&name, sequence, ());
+            self.building.push(Undo::Message(name, was));
+            self.seen.add(&Claimed::Cycle(correlation_id));
+            let name = correlation_id.into();
+            let was = self.mentions.put(&name, sequence, before.mentions + 1);
+            self.building.push(Undo::Mention(name, was));
         }
     }
 
@@ -117,6 +278,17 @@ impl ClaimIndex {
     /// It is durable: nothing of it is given back any more.
     pub(super) fn keep(&mut self) {
         self.in_flight.clear();
+        self.forget();
+    }
+
+    /// Lets go of what the views have applied, but for what is at hand. Says how far they have come.
+    fn forget(&mut self) -> Option<u64> {
+        let applied = self.past.as_ref()?.applied();
+        self.handoffs.forget(applied, self.at_hand);
+        self.keys.forget(applied, self.at_hand);
+        self.messages.forget(applied, self.at_hand);
+        self.mentions.forget(applied, self.at_hand);
+        Some(applied)
     }
 
     /// It failed: it and what was built on it give back what they took.
@@ -125,16 +297,31 @@ impl ClaimIndex {
         taken.append(&mut self.building);
         for undo in taken.into_iter().rev() {
             match undo {
-                Undo::Handoff(id, Some(before)) => drop(self.handoffs.insert(id, before)),
-                Undo::Handoff(id, None) => drop(self.handoffs.remove(&id)),
-                Undo::Key(key) => drop(self.keys.remove(&key)),
-                Undo::Message(id) => drop(self.messages.remove(&id)),
-                Undo::Mention(id) => {
-                    if let Some(count) = self.mentions.get_mut(&id) {
-                        *count = count.saturating_sub(1);
-                    }
-                }
+                Undo::Handoff(name, was) => self.handoffs.restore(name, was),
+                Undo::Key(name, was) => self.keys.restore(name, was),
+                Undo::Message(name, was) => self.messages.restore(name, was),
+                Undo::Mention(name, was) => self.mentions.restore(name, was),
             }
         }
+    }
+}
+
+/// One name for both; the length keeps `ab` and `c` apart from `a` and `bc`.
+fn pair(source_agent: &str, idempotency_key: &str) -> String {
+    format!("{} {source_agent}{idempotency_key}", source_agent.len())
+}
+
+impl From<HandoffClaim> for Known {
+    fn from(claim: HandoffClaim) -> Self {
+        let HandoffClaim {
+            source_agent,
+            correlation_id,
+            target_agent,
+            parent_handoff_id,
+            attempts,
+            accepted,
+        } = claim;
+        let accepted = accepted.map(|accepted| Accepted::InLedger(accepted.sequence));
+        Self { source_agent, correlation_id, target_agent, parent_handoff_id, attempts, accepted }
     }
 }

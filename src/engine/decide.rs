@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::EngineFault;
 use super::candidate::Candidate;
-use super::claims::{ClaimIndex, Known};
+use super::claims::{Before, ClaimIndex, Known};
 use super::epoch::Epoch;
 use super::facts::Facts;
 use super::record::Decided;
@@ -19,20 +20,27 @@ pub(super) enum Step {
     /// The same key with the same content: the decision as it stands, and nothing is appended.
     Replay(Arc<Decided>),
     /// Decide it; these reasons come on top of the verdict's.
-    Decide(Vec<Reason>),
+    Decide { reasons: Vec<Reason>, before: Before },
 }
 
-pub(super) fn step(candidate: &Candidate, index: &ClaimIndex, epoch: Option<&Epoch>, topic_id: &str) -> Step {
+pub(super) fn step(
+    candidate: &Candidate,
+    index: &ClaimIndex,
+    epoch: Option<&Epoch>,
+    topic_id: &str,
+) -> Result<Step, EngineFault> {
     let cycle = candidate.cycle(topic_id);
     let mut reasons = Reasons::default();
-    let Some(facts) = own_facts(candidate) else { return Step::Decide(Vec::new()) };
+    let Some(facts) = own_facts(candidate) else {
+        return Ok(Step::Decide { reasons: Vec::new(), before: Before::default() });
+    };
     if let (Some(source), Some(key)) = (&facts.source_agent, &facts.idempotency_key)
-        && let Some(claim) = index.key(source, key)
+        && let Some(claim) = index.key(source, key)?
     {
-        let decided = index.handoff(&claim.handoff_id).and_then(|known| known.accepted.as_ref());
-        match decided {
-            Some(decided) if claim.content_digest == facts.content_digest => {
-                return Step::Replay(decided.clone());
+        let known = index.handoff(&claim.handoff_id)?;
+        match known.as_ref().and_then(|known| known.accepted.as_ref()) {
+            Some(accepted) if claim.content_digest.as_ref() == Some(&facts.content_digest) => {
+                return Ok(Step::Replay(index.decided(&claim.handoff_id, accepted)?));
             }
             _ => reasons.against(
                 Code::IdempotencyConflict,
@@ -45,12 +53,13 @@ pub(super) fn step(candidate: &Candidate, index: &ClaimIndex, epoch: Option<&Epo
     for void in epoch.into_iter().flat_map(|epoch| candidate.stamps.void_in(epoch)) {
         reasons.against(void.code, void.path, void.message, void.hint);
     }
-    handoff_id(facts, cycle, index, &mut reasons);
+    let before = index.before(facts, cycle)?;
+    handoff_id(facts, cycle, &before, &mut reasons);
     stage(facts, candidate, &mut reasons);
-    mention(facts, index, &mut reasons);
+    mention(facts, index, &mut reasons)?;
     grant(candidate, &mut reasons);
-    lineage(facts, cycle, index, &mut reasons);
-    Step::Decide(reasons.0)
+    lineage(facts, cycle, index, &before, &mut reasons)?;
+    Ok(Step::Decide { reasons: reasons.0, before })
 }
 
 /// The facts of a candidate whose caller may speak for its source. A stranger must not be able to use up
@@ -71,8 +80,8 @@ impl Reasons {
 }
 
 /// An id belongs to the handoff that was accepted under it, or to whoever was refused under it first.
-fn handoff_id(facts: &Facts, cycle: &str, index: &ClaimIndex, reasons: &mut Reasons) {
-    let Some(known) = index.handoff(&facts.handoff_id) else { return };
+fn handoff_id(facts: &Facts, cycle: &str, before: &Before, reasons: &mut Reasons) {
+    let Some(known) = &before.known else { return };
     let same = known.source_agent == facts.source_agent && known.correlation_id == cycle;
     if known.accepted.is_some() || !same {
         reasons.against(
@@ -109,9 +118,9 @@ fn stage(facts: &Facts, candidate: &Candidate, reasons: &mut Reasons) {
 }
 
 /// A message is spent once, and mentions are only counted until an operator lets them through.
-fn mention(facts: &Facts, index: &ClaimIndex, reasons: &mut Reasons) {
-    let Some(message_id) = &facts.message_id else { return };
-    if index.message(message_id).is_some() {
+fn mention(facts: &Facts, index: &ClaimIndex, reasons: &mut Reasons) -> Result<(), EngineFault> {
+    let Some(message_id) = &facts.message_id else { return Ok(()) };
+    if index.is_spent(message_id)? {
         reasons.against(
             Code::MentionDuplicate,
             "/authorship/mentionDelegation/messageId",
@@ -125,6 +134,7 @@ fn mention(facts: &Facts, index: &ClaimIndex, reasons: &mut Reasons) {
         "mentions are in phase log-only: recorded, never let through",
         "wait for an operator to raise the phase",
     );
+    Ok(())
 }
 
 fn grant(candidate: &Candidate, reasons: &mut Reasons) {
@@ -138,29 +148,35 @@ fn grant(candidate: &Candidate, reasons: &mut Reasons) {
     }
 }
 
-fn lineage(facts: &Facts, cycle: &str, index: &ClaimIndex, reasons: &mut Reasons) {
+fn lineage(
+    facts: &Facts,
+    cycle: &str,
+    index: &ClaimIndex,
+    before: &Before,
+    reasons: &mut Reasons,
+) -> Result<(), EngineFault> {
     const PATH: &str = "/parentHandoffId";
-    if facts.message_id.is_some() && index.mentions(cycle) >= limits::LINEAGE_MENTIONS_MAX {
+    if facts.message_id.is_some() && before.mentions >= limits::LINEAGE_MENTIONS_MAX {
         let message = format!("this cycle has had {} mentions already", limits::LINEAGE_MENTIONS_MAX);
         reasons.against(Code::LoopDetected, "/correlationId", message, "let a person start a new cycle");
     }
-    let Some(parent_id) = &facts.parent_handoff_id else { return };
-    let sound = |parent: &Known| {
+    let Some(parent_id) = &facts.parent_handoff_id else { return Ok(()) };
+    let sound = |parent: &Arc<Known>| {
         parent.accepted.is_some()
             && parent.correlation_id == cycle
             && parent.target_agent == facts.source_agent
     };
-    if !index.handoff(parent_id).is_some_and(sound) {
+    let Some(parent) = index.handoff(parent_id)?.filter(sound) else {
         reasons.against(
             Code::ParentInvalid,
             PATH,
             format!("`{}` is no accepted handoff that leads here", printable(parent_id)),
             "name an accepted handoff of the same correlationId whose target is this source",
         );
-        return;
-    }
+        return Ok(());
+    };
     let hops_max = limits::LINEAGE_HOPS_MAX as usize;
-    let chain: Vec<&Known> = index.ancestors(parent_id).take(hops_max + 1).collect();
+    let chain = index.ancestors(parent, hops_max + 1)?;
     if chain.len() > hops_max {
         let message = format!("the chain has more than {hops_max} hops");
         reasons.against(
@@ -182,4 +198,5 @@ fn lineage(facts: &Facts, cycle: &str, index: &ClaimIndex, reasons: &mut Reasons
             "let a person or the first orchestrator start afresh",
         );
     }
+    Ok(())
 }

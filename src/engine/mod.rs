@@ -15,9 +15,12 @@ mod decide;
 mod epoch;
 mod facts;
 mod health;
+mod past;
 mod record;
 mod replay;
+mod seen;
 mod sequencer;
+mod shelf;
 mod standing;
 mod threads;
 
@@ -29,6 +32,7 @@ use std::thread::JoinHandle;
 pub use candidate::{Asker, Candidate, Ruling, evidence_of};
 pub use credentials::TokenFacts;
 pub use epoch::EpochFacts;
+pub use past::{Past, ViewsPast};
 pub use record::{Decided, DryRun, LedgerPlace, Pass};
 pub use standing::InForce;
 
@@ -104,19 +108,31 @@ pub struct Setup {
     pub observer: Arc<dyn Observer>,
     /// Decisions that may wait; [`limits::WAITING_DECISIONS_MAX`] unless a test wants less.
     pub waiting_max: usize,
+    /// What was claimed in entries that are not in the history; all are, where there is none.
+    pub past: Option<Box<dyn Past>>,
+    /// Claims of a kind that stay in memory; [`limits::CLAIMS_AT_HAND`] unless a test wants less.
+    pub claims_at_hand: usize,
 }
 
 impl Setup {
     pub fn new(log: Box<dyn Log>, last_timestamp: Option<Timestamp>, world: Box<dyn World>) -> Self {
         let waiting_max = limits::WAITING_DECISIONS_MAX;
         let (follower, observer) = (Box::new(Nobody), Arc::new(Uncounted));
-        Self { log, last_timestamp, world, follower, observer, waiting_max }
+        let (past, claims_at_hand) = (None, limits::CLAIMS_AT_HAND);
+        Self { log, last_timestamp, world, follower, observer, waiting_max, past, claims_at_hand }
     }
 
     /// Has somebody count what happens.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = observer;
+        self
+    }
+
+    /// Leaves what is old to the views; the history then begins behind what they have applied.
+    #[must_use]
+    pub fn remembered_by(mut self, past: Box<dyn Past>) -> Self {
+        self.past = Some(past);
         self
     }
 
@@ -159,15 +175,18 @@ struct Shared {
 }
 
 impl EngineHandle {
-    /// Starts an engine on a log whose entries so far are `history`.
+    /// Starts an engine on a log. `history` are its entries so far: all of them, or those behind what the past has
+    /// applied.
     pub fn start(
         setup: Setup,
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
     ) -> Result<Self, EngineFault> {
-        let Setup { log, last_timestamp, world, follower, observer, waiting_max } = setup;
+        let Setup { log, last_timestamp, world, follower, observer, waiting_max, past, claims_at_hand } =
+            setup;
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let sequencer = Sequencer::rebuild(log.topic_id(), log.head(), last_timestamp, history, world)?;
+        let (topic_id, head, past) = (log.topic_id(), log.head(), (past, claims_at_hand));
+        let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp));
         let watch = Watch { health: health.clone(), observer };
         let threads = threads::spawn(sequencer, log, follower, watch, inbox.clone(), messages);

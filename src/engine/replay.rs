@@ -1,4 +1,4 @@
-//! What the ledger says, read back when the engine starts.
+//! What the ledger says, read back: entries that the views have not applied, what is in force, and old decisions.
 
 use std::sync::Arc;
 
@@ -42,6 +42,52 @@ struct DecidedPayload {
     decision: String,
     gates: Vec<String>,
     policy_digest: String,
+    task_spec_digest: String,
+}
+
+fn bad(entry: &Entry, what: &str) -> EngineFault {
+    EngineFault::BadLedger(format!("entry {}: {what}", entry.sequence))
+}
+
+impl WireText {
+    fn of(entry: &Entry) -> Result<Self, EngineFault> {
+        serde_json::from_str(&entry.wire).map_err(|_| bad(entry, "it is no Wire event"))
+    }
+}
+
+/// The decision that an entry makes, if it is one on a handoff.
+pub(super) fn decision_in(entry: &Entry) -> Result<Option<Decided>, EngineFault> {
+    let wire = WireText::of(entry)?;
+    let decides = wire.kind == "gate.decided" && wire.stream.stream_id.starts_with("task:");
+    if decides { decided(entry, wire.stream, wire.payload).map(Some) } else { Ok(None) }
+}
+
+fn decided(entry: &Entry, stream: WireStream, payload: serde_json::Value) -> Result<Decided, EngineFault> {
+    let payload: DecidedPayload =
+        serde_json::from_value(payload).map_err(|_| bad(entry, "its decision is not ours"))?;
+    let all = [Decision::Allowed, Decision::NeedsApproval, Decision::Denied, Decision::Expired];
+    let decision = all.into_iter().find(|decision| decision.as_str() == payload.decision);
+    let task = stream.stream_id.strip_prefix("task:").and_then(|task| task.rsplit_once(":attempt:"));
+    let (handoff_id, attempt) = task.ok_or_else(|| bad(entry, "it names no handoff"))?;
+    let gates: Option<Vec<_>> = payload.gates.iter().map(|text| read_outcome(text)).collect();
+    Ok(Decided {
+        decision: decision.ok_or_else(|| bad(entry, "its decision is not ours"))?,
+        handoff_id: Some(handoff_id.to_owned()),
+        correlation_id: Some(stream.correlation_id),
+        attempt: attempt.parse().map_err(|_| bad(entry, "it names no attempt"))?,
+        decided_at: entry.consensus_timestamp.clone(),
+        replayed: false,
+        gates: gates.ok_or_else(|| bad(entry, "its gates are not ours"))?,
+        reasons: Vec::new(),
+        policy_digest: payload.policy_digest,
+        task_spec_digest: Digest::parse(&payload.task_spec_digest)
+            .ok_or_else(|| bad(entry, "its digest is none"))?,
+        // Made again from the TaskSpec that asks for it.
+        tag: None,
+        ledger: LedgerPlace { sequence: entry.sequence, running_hash: entry.running_hash },
+        // Said anew with every answer that is given again.
+        pass: Pass::Withheld,
+    })
 }
 
 impl Replay {
@@ -52,80 +98,68 @@ impl Replay {
         index: &mut ClaimIndex,
         standing: &mut Standing,
     ) -> Result<(), EngineFault> {
-        let bad = |what: &str| EngineFault::BadLedger(format!("entry {}: {what}", entry.sequence));
-        let wire: WireText = serde_json::from_str(&entry.wire).map_err(|_| bad("it is no Wire event"))?;
-        if wire.stream.stream_id.starts_with("project:") {
-            standing.gateway_seq = wire.stream.stream_seq;
-        }
+        let wire = WireText::of(entry)?;
         match wire.kind.as_str() {
             "task.created" => {
                 let facts =
-                    serde_json::from_value(wire.payload).map_err(|_| bad("its facts are not ours"))?;
+                    serde_json::from_value(wire.payload).map_err(|_| bad(entry, "its facts are not ours"))?;
                 self.created = Some((facts, wire.stream.correlation_id));
+                Ok(())
             }
-            "policy.loaded" => {
-                let digest = wire.payload.get("digest").and_then(serde_json::Value::as_str);
-                standing.policy_digest = digest.map(str::to_owned);
-            }
-            "route.declared" | "route.removed" => {
-                let key =
-                    wire.stream.stream_id.strip_prefix("phase:").ok_or_else(|| bad("it names no route"))?;
-                let facts = match wire.kind.as_str() {
-                    "route.declared" => {
-                        Some(serde_json::from_value(wire.payload).map_err(|_| bad("its route is not ours"))?)
-                    }
-                    _ => None,
-                };
-                standing.take(key, facts, wire.stream.stream_seq);
-            }
-            "token.created" | "token.revoked" | "key.added" | "key.removed" => {
-                let taken = Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload);
-                taken.ok_or_else(|| bad("its token or key is not ours"))?;
-            }
-            "epoch.begun" => {
-                let facts = serde_json::from_value(wire.payload).map_err(|_| bad("its epoch is not ours"))?;
-                let since =
-                    Timestamp::parse(&entry.consensus_timestamp).ok_or_else(|| bad("its time is none"))?;
-                standing.epoch = Some(Arc::new(Epoch { since, facts }));
-            }
-            // A refusal without a handoffId claims nothing.
-            "gate.decided" if wire.stream.stream_id.starts_with("project:") => {}
-            "gate.decided" => {
-                let payload: DecidedPayload =
-                    serde_json::from_value(wire.payload).map_err(|_| bad("its decision is not ours"))?;
+            "gate.decided" if wire.stream.stream_id.starts_with("task:") => {
                 let (facts, correlation_id) =
-                    self.created.take().ok_or_else(|| bad("nothing was created before it"))?;
-                let accepted = match payload.decision.as_str() {
-                    "allowed" => Some(Decision::Allowed),
-                    "needs_approval" => Some(Decision::NeedsApproval),
-                    _ => None,
-                };
-                let decided = accepted.map(|decision| {
-                    Ok(Arc::new(Decided {
-                        decision,
-                        handoff_id: Some(facts.handoff_id.clone()),
-                        correlation_id: Some(correlation_id.clone()),
-                        attempt: facts.attempt,
-                        decided_at: entry.consensus_timestamp.clone(),
-                        replayed: false,
-                        gates: payload.gates.iter().filter_map(|text| read_outcome(text)).collect(),
-                        reasons: Vec::new(),
-                        policy_digest: payload.policy_digest,
-                        task_spec_digest: Digest::parse(&facts.task_spec_digest)
-                            .ok_or_else(|| bad("its digest is none"))?,
-                        // Made again from the TaskSpec that asks for it.
-                        tag: None,
-                        ledger: LedgerPlace { sequence: entry.sequence, running_hash: entry.running_hash },
-                        // Said anew with every answer that is given again.
-                        pass: Pass::Withheld,
-                    }))
-                });
-                index.take(&facts, &correlation_id, decided.transpose()?);
+                    self.created.take().ok_or_else(|| bad(entry, "nothing was created before it"))?;
+                let decided = decided(entry, wire.stream, wire.payload)?;
+                let accepted = matches!(decided.decision, Decision::Allowed | Decision::NeedsApproval);
+                let accepted = accepted.then(|| Arc::new(decided));
+                let before = index.before(&facts, &correlation_id)?;
+                index.take(&facts, &correlation_id, accepted, before, entry.sequence);
+                Ok(())
             }
-            _ => {}
+            _ => stands(entry, wire, standing),
         }
-        Ok(())
     }
+}
+
+/// Takes in what an entry says of what is in force.
+pub(super) fn standing(entry: &Entry, standing: &mut Standing) -> Result<(), EngineFault> {
+    stands(entry, WireText::of(entry)?, standing)
+}
+
+fn stands(entry: &Entry, wire: WireText, standing: &mut Standing) -> Result<(), EngineFault> {
+    if wire.stream.stream_id.starts_with("project:") {
+        standing.gateway_seq = wire.stream.stream_seq;
+    }
+    match wire.kind.as_str() {
+        "policy.loaded" => {
+            let digest = wire.payload.get("digest").and_then(serde_json::Value::as_str);
+            standing.policy_digest = digest.map(str::to_owned);
+        }
+        "route.declared" | "route.removed" => {
+            let key = wire.stream.stream_id.strip_prefix("phase:");
+            let key = key.ok_or_else(|| bad(entry, "it names no route"))?;
+            let facts = match wire.kind.as_str() {
+                "route.declared" => Some(
+                    serde_json::from_value(wire.payload).map_err(|_| bad(entry, "its route is not ours"))?,
+                ),
+                _ => None,
+            };
+            standing.take(key, facts, wire.stream.stream_seq);
+        }
+        "token.created" | "token.revoked" | "key.added" | "key.removed" => {
+            let taken = Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload);
+            taken.ok_or_else(|| bad(entry, "its token or key is not ours"))?;
+        }
+        "epoch.begun" => {
+            let facts =
+                serde_json::from_value(wire.payload).map_err(|_| bad(entry, "its epoch is not ours"))?;
+            let since = Timestamp::parse(&entry.consensus_timestamp);
+            let since = since.ok_or_else(|| bad(entry, "its time is none"))?;
+            standing.epoch = Some(Arc::new(Epoch { since, facts }));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn read_outcome(text: &str) -> Option<(Gate, Outcome)> {

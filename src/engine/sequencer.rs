@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::candidate::Candidate;
-use super::claims::ClaimIndex;
+use super::claims::{Before, ClaimIndex};
 use super::decide::{Step, own_facts, step};
 use super::epoch::{Epoch, EpochFacts};
 use super::facts::Facts;
+use super::past::Past;
 use super::record::{Decided, DryRun, LedgerPlace, Pass};
-use super::replay::Replay;
+use super::replay::{self, Replay};
 use super::standing::{Changes, InForce, RouteChange, Standing};
 use super::{EngineFault, World};
 use crate::evidence::HandoffEvidence;
@@ -34,19 +35,35 @@ pub(super) struct Sequencer {
 }
 
 impl Sequencer {
-    /// Rebuilds what has been claimed from the ledger.
+    /// Takes up where the ledger ends: `past` knows what its views have applied, `history` are the entries behind.
     pub(super) fn rebuild(
         topic_id: &str,
         head: Head,
         last_timestamp: Option<Timestamp>,
+        (past, at_hand): (Option<Box<dyn Past>>, usize),
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
         world: Box<dyn World>,
     ) -> Result<Self, EngineFault> {
-        let mut index = ClaimIndex::default();
         let mut standing = Standing::default();
+        let mut last = 0;
+        if let Some(past) = &past {
+            last = past.applied();
+            for entry in past.standing()? {
+                replay::standing(&entry, &mut standing)?;
+            }
+        }
+        let mut index = ClaimIndex::on(past, at_hand)?;
         let mut replay = Replay::default();
         for entry in history {
-            replay.entry(&entry?, &mut index, &mut standing)?;
+            let entry = entry?;
+            if entry.sequence != last + 1 {
+                return Err(missing(last + 1));
+            }
+            last = entry.sequence;
+            replay.entry(&entry, &mut index, &mut standing)?;
+        }
+        if last != head.sequence {
+            return Err(missing(last + 1));
         }
         index.ship();
         index.keep();
@@ -156,14 +173,16 @@ impl Sequencer {
         let now = batch.time(self.world.now());
         let candidate = self.as_of(now, candidate)?;
         let epoch = self.epoch();
-        let claims_say = match step(&candidate, &self.index, epoch.as_deref(), &self.topic_id) {
+        let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id)?;
+        let (claims_say, before) = match step {
             Step::Replay(decided) => {
                 return Ok(Arc::new(given_again(&decided, &candidate, epoch.as_deref())));
             }
-            Step::Decide(reasons) => reasons,
+            Step::Decide { reasons, before } => (reasons, before),
         };
+        self.index.room()?;
         let facts =
-            own_facts(&candidate).map(|facts| Facts { attempt: self.next_attempt(facts), ..facts.clone() });
+            own_facts(&candidate).map(|facts| Facts { attempt: before.next_attempt(), ..facts.clone() });
         let gates = outcomes(&candidate, &claims_say);
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
@@ -173,7 +192,8 @@ impl Sequencer {
         if let Some(facts) = &facts {
             let accepted =
                 matches!(decision, Decision::Allowed | Decision::NeedsApproval).then(|| decided.clone());
-            self.index.take(facts, candidate.cycle(&self.topic_id), accepted);
+            let sequence = decided.ledger.sequence;
+            self.index.take(facts, candidate.cycle(&self.topic_id), accepted, before, sequence);
         }
         Ok(decided)
     }
@@ -187,13 +207,12 @@ impl Sequencer {
         let at = batch.time(self.world.now());
         let candidate = self.as_of(at, candidate)?;
         let epoch = self.epoch();
-        let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id);
-        let (claims_say, replay_of) = match step {
-            Step::Replay(decided) => (Vec::new(), Some(decided)),
-            Step::Decide(reasons) => (reasons, None),
+        let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id)?;
+        let (claims_say, replay_of, before) = match step {
+            Step::Replay(decided) => (Vec::new(), Some(decided), self.before(&candidate)?),
+            Step::Decide { reasons, before } => (reasons, None, before),
         };
         let gates = outcomes(&candidate, &claims_say);
-        let attempt = own_facts(&candidate).map_or(1, |facts| self.next_attempt(facts));
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
         let decision = decision_of(&reasons, candidate.verdict.human());
@@ -201,7 +220,7 @@ impl Sequencer {
             decision,
             handoff_id: candidate.facts.as_ref().map(|facts| facts.handoff_id.clone()),
             correlation_id: candidate.correlation_id.clone(),
-            attempt,
+            attempt: before.next_attempt(),
             at,
             gates,
             reasons,
@@ -216,8 +235,9 @@ impl Sequencer {
         building.epoch.clone()
     }
 
-    fn next_attempt(&self, facts: &Facts) -> u32 {
-        self.index.handoff(&facts.handoff_id).map_or(0, |known| known.attempts) + 1
+    fn before(&self, candidate: &Candidate) -> Result<Before, EngineFault> {
+        let cycle = candidate.cycle(&self.topic_id);
+        own_facts(candidate).map_or_else(|| Ok(Before::default()), |facts| self.index.before(facts, cycle))
     }
 
     /// The sequencer has the last word: a verdict that no longer holds, by the ledger's own time, is given again.
@@ -365,6 +385,10 @@ impl Sequencer {
     }
 }
 
+fn missing(sequence: u64) -> EngineFault {
+    EngineFault::BadLedger(format!("entry {sequence} is missing from what was read of it"))
+}
+
 /// What follows for a candidate from the gates and the claims.
 struct Ruled {
     decision: Decision,
@@ -405,7 +429,8 @@ fn given_again(decided: &Decided, candidate: &Candidate, epoch: Option<&Epoch>) 
             .map_or(Pass::Withheld, |asked| Pass::Waits { until: verdict.approval_until(asked) }),
         Decision::Denied | Decision::Expired => Pass::None,
     };
-    let tag = decided.tag.or(candidate.evidence.as_ref().map(|evidence| evidence.handoff));
+    let allowed = decided.decision == Decision::Allowed;
+    let tag = decided.tag.or_else(|| allowed.then(|| candidate.tag()).flatten());
     Decided { replayed: true, pass, tag, ..decided.clone() }
 }
 

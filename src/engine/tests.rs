@@ -1,4 +1,5 @@
 mod epochs;
+mod remembering;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

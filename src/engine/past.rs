@@ -1,0 +1,202 @@
+//! What has been claimed in entries that are no longer in memory.
+//!
+//! The views say whether a name was claimed, and by which entry; what was decided then is read from that entry.
+//! INVARIANT (no read, no decision): whatever cannot be read is a fault to the caller, never "not claimed".
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+
+use super::EngineFault;
+use crate::ledger::{Entries, Entry};
+use crate::limits;
+use crate::views::{Claimed, EntryFilter, EntryRow, HandoffClaim, KeyClaim, Reader, ViewsFault};
+use crate::wire::{Kind, StreamId};
+
+/// What the sequencer asks when memory does not know. Asked from one thread only.
+pub trait Past: Send {
+    /// The last entry whose claims are in it. Never goes back.
+    fn applied(&self) -> u64;
+
+    /// How many names there may be.
+    fn names_max(&self) -> Result<u64, EngineFault>;
+
+    /// Tells every name that was claimed.
+    fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), EngineFault>;
+
+    fn handoff(&self, handoff_id: &str) -> Result<Option<HandoffClaim>, EngineFault>;
+
+    fn key(&self, source_agent: &str, idempotency_key: &str) -> Result<Option<KeyClaim>, EngineFault>;
+
+    /// The handoff that a message was spent on.
+    fn message(&self, message_id: &str) -> Result<Option<String>, EngineFault>;
+
+    /// Accepted mentions in a correlationId.
+    fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault>;
+
+    /// The entry of that number, from the ledger.
+    fn entry(&self, sequence: u64) -> Result<Entry, EngineFault>;
+
+    /// Those entries, in order, that say what is in force.
+    fn standing(&self) -> Result<Vec<Entry>, EngineFault>;
+}
+
+/// The views and the ledger that they follow.
+pub struct ViewsPast {
+    reader: Reader,
+    ledger: PathBuf,
+    gateway_stream: String,
+    applied: Box<dyn Fn() -> u64 + Send>,
+}
+
+impl ViewsPast {
+    /// `applied` says how far the views have come.
+    pub fn new(
+        reader: Reader,
+        ledger: PathBuf,
+        topic_id: &str,
+        applied: impl Fn() -> u64 + Send + 'static,
+    ) -> Self {
+        let gateway_stream = StreamId::Gateway { topic_id }.to_string();
+        Self { reader, ledger, gateway_stream, applied: Box::new(applied) }
+    }
+
+    /// Entries from one number through another.
+    fn read(&self, from: u64, through: u64) -> Result<Vec<Entry>, EngineFault> {
+        let entries: Result<Vec<Entry>, _> =
+            Entries::read(&self.ledger, from, through).map_err(unread)?.collect();
+        let entries = entries.map_err(unread)?;
+        if entries.len() as u64 == through + 1 - from { Ok(entries) } else { Err(unread("it has gaps")) }
+    }
+
+    /// Tells entries, the newest first, until `tell` has enough.
+    fn rows(
+        &self,
+        filter: &EntryFilter<'_>,
+        tell: &mut dyn FnMut(EntryRow) -> bool,
+    ) -> Result<(), ViewsFault> {
+        let mut cursor = None;
+        loop {
+            let page = self.reader.entries(filter, cursor, limits::VIEW_PAGE_ROWS_MAX)?;
+            for row in page.rows {
+                if !tell(row) {
+                    return Ok(());
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for ViewsPast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ViewsPast({})", self.ledger.display())
+    }
+}
+
+fn unread(why: impl std::fmt::Display) -> EngineFault {
+    EngineFault::NotDurable(format!("what was decided before could not be read: {why}"))
+}
+
+impl Past for ViewsPast {
+    fn applied(&self) -> u64 {
+        (self.applied)()
+    }
+
+    fn names_max(&self) -> Result<u64, EngineFault> {
+        self.reader.claims().names_max().map_err(unread)
+    }
+
+    fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), EngineFault> {
+        self.reader.claims().names(tell).map_err(unread)
+    }
+
+    fn handoff(&self, handoff_id: &str) -> Result<Option<HandoffClaim>, EngineFault> {
+        self.reader.claims().handoff(handoff_id).map_err(unread)
+    }
+
+    fn key(&self, source_agent: &str, idempotency_key: &str) -> Result<Option<KeyClaim>, EngineFault> {
+        self.reader.claims().key(source_agent, idempotency_key).map_err(unread)
+    }
+
+    fn message(&self, message_id: &str) -> Result<Option<String>, EngineFault> {
+        self.reader.claims().message(message_id).map_err(unread)
+    }
+
+    fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {
+        self.reader.claims().mentions(correlation_id).map_err(unread)
+    }
+
+    fn entry(&self, sequence: u64) -> Result<Entry, EngineFault> {
+        self.read(sequence, sequence)?.pop().ok_or_else(|| unread("it has gaps"))
+    }
+
+    fn standing(&self) -> Result<Vec<Entry>, EngineFault> {
+        let mut wanted = BTreeSet::new();
+        let own = EntryFilter { stream_id: Some(&self.gateway_stream), ..EntryFilter::default() };
+        let mut last = |row: EntryRow| {
+            wanted.insert(row.sequence);
+            false
+        };
+        self.rows(&own, &mut last).map_err(unread)?;
+        let mut routes = HashSet::new();
+        for kind in Kind::ALL {
+            let filter = EntryFilter { kind: Some(kind.as_str()), ..EntryFilter::default() };
+            let mut tell = |row: EntryRow| match told_by(kind) {
+                Told::Nothing => false,
+                Told::ByTheLast => {
+                    wanted.insert(row.sequence);
+                    false
+                }
+                Told::ByTheLastOfEachStream => {
+                    // Of two kinds that tell of the same stream the later one counts, so both are read.
+                    if routes.insert((kind.as_str(), row.stream_id)) {
+                        wanted.insert(row.sequence);
+                    }
+                    true
+                }
+                Told::ByAll => {
+                    wanted.insert(row.sequence);
+                    true
+                }
+            };
+            self.rows(&filter, &mut tell).map_err(unread)?;
+        }
+        // Most of them were recorded together: one read for all that stand side by side.
+        let mut entries = Vec::new();
+        let mut wanted = wanted.into_iter().peekable();
+        while let Some(from) = wanted.next() {
+            let mut through = from;
+            while let Some(next) = wanted.next_if(|next| *next == through + 1) {
+                through = next;
+            }
+            entries.append(&mut self.read(from, through)?);
+        }
+        Ok(entries)
+    }
+}
+
+/// Which entries of a kind tell what is in force.
+enum Told {
+    Nothing,
+    ByTheLast,
+    ByTheLastOfEachStream,
+    ByAll,
+}
+
+fn told_by(kind: Kind) -> Told {
+    match kind {
+        Kind::PolicyLoaded | Kind::EpochBegun => Told::ByTheLast,
+        Kind::RouteDeclared | Kind::RouteRemoved => Told::ByTheLastOfEachStream,
+        Kind::TokenCreated | Kind::TokenRevoked | Kind::KeyAdded | Kind::KeyRemoved => Told::ByAll,
+        // What these say is in the claims, or is of no consequence.
+        Kind::TaskCreated
+        | Kind::GateDecided
+        | Kind::ApprovalRequested
+        | Kind::TaskAvailable
+        | Kind::TaskRejected
+        | Kind::StateReplaced => Told::Nothing,
+    }
+}

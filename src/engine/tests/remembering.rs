@@ -1,0 +1,445 @@
+//! Claims that are no longer in memory: an engine that forgets answers like one that never does.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::claims::ClaimIndex;
+use crate::engine::facts::Facts;
+use crate::views::{self, Claimed, HandoffClaim, Reader, Views};
+
+/// Applies what is durable to the views at once, unless it is told to hold it back.
+struct Applying {
+    views: Views,
+    applied: Arc<AtomicU64>,
+    held: Arc<AtomicBool>,
+    waiting: Vec<Entry>,
+}
+
+impl Applying {
+    fn apply(&mut self) {
+        if !self.held.load(Ordering::Acquire) {
+            self.views.apply(self.waiting.drain(..)).unwrap();
+            self.applied.store(self.views.applied().map_or(0, |(sequence, _)| sequence), Ordering::Release);
+        }
+    }
+}
+
+impl Follower for Applying {
+    fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
+        self.waiting.extend_from_slice(entries);
+        self.apply();
+        None
+    }
+}
+
+/// An engine that keeps nothing in memory that the views have.
+fn forgetful(place: &Path, world: &TestWorld, held: &Arc<AtomicBool>) -> EngineHandle {
+    let (ledger, file) = (place.join("ledger"), place.join("views.db"));
+    let log = open(&ledger);
+    let (last, head) = (log.last_timestamp(), log.head().sequence);
+    let views = Views::open(&file, "gw_test").unwrap();
+    let applied = Arc::new(AtomicU64::new(views.applied().map_or(0, |(sequence, _)| sequence)));
+    let behind = || Entries::read(&ledger, applied.load(Ordering::Acquire) + 1, head).unwrap();
+    let waiting = behind().map(Result::unwrap).collect();
+    let history: Vec<_> =
+        behind().map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string()))).collect();
+    let (reader, told) = (Reader::open(&file).unwrap(), applied.clone());
+    let past = ViewsPast::new(reader, ledger.clone(), "gw_test", move || told.load(Ordering::Acquire));
+    let mut setup = Setup::new(Box::new(log), last, Box::new(world.clone()))
+        .followed_by(Box::new(Applying { views, applied, held: held.clone(), waiting }))
+        .remembered_by(Box::new(past));
+    setup.claims_at_hand = 0;
+    EngineHandle::start(setup, history.into_iter()).unwrap()
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Submit {
+        id: u8,
+        key: u8,
+        cycle: u8,
+        content: u8,
+        source: u8,
+        parent: Option<u8>,
+        live: bool,
+    },
+    /// Time goes on; what was allowed may run out.
+    Wait,
+    Hold(bool),
+    Restart,
+    Rules(bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let submit = (0..5u8, 0..5u8, 0..2u8, 0..2u8, 0..2u8, proptest::option::weighted(0.4, 0..5u8), 0..5u8);
+    let submit = submit.prop_map(|(id, key, cycle, content, source, parent, live)| Step::Submit {
+        id,
+        key,
+        cycle,
+        content,
+        source,
+        parent,
+        live: live == 0,
+    });
+    let step = prop_oneof![
+        16 => submit,
+        1 => Just(Step::Wait),
+        2 => any::<bool>().prop_map(Step::Hold),
+        2 => Just(Step::Restart),
+        1 => any::<bool>().prop_map(Step::Rules),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+fn spec_of(step: &Step) -> Option<Json> {
+    let Step::Submit { id, key, cycle, content, source, parent, live } = step else { return None };
+    let mut spec = handoff(&format!("hs_{id:08}"), &format!("key-{key:08}"));
+    let agents = ["crypto-sage", "crypto-sage-dr"];
+    spec["source"]["agentId"] = json!(agents[usize::from(*source)]);
+    spec["target"]["agentId"] = json!(agents[usize::from(1 - source)]);
+    spec["correlationId"] = json!(format!("corr_{cycle:08}"));
+    spec["intent"]["summary"] = json!(format!("content {content}"));
+    if let Some(parent) = parent {
+        spec["parentHandoffId"] = json!(format!("hs_{parent:08}"));
+    }
+    if *live {
+        spec["mode"] = json!("live");
+    }
+    Some(spec)
+}
+
+fn key(id: &str) -> Keyring {
+    let mut ring = Keyring::default();
+    let secret = crate::proof::Secret::new(b"shared with the receiver".to_vec());
+    ring.add(crate::proof::Key::hmac(id, "crypto-sage", crate::proof::Purpose::Dispatch, secret).unwrap())
+        .unwrap();
+    ring
+}
+
+fn dry(engine: &EngineHandle, candidate: Candidate) -> DryRun {
+    let (sender, receiver) = channel();
+    engine.dry_run(candidate, move |run| sender.send(run).unwrap()).unwrap();
+    receiver.recv().unwrap().unwrap()
+}
+
+/// More with LONG=1 in the environment.
+fn cases() -> u32 {
+    if std::env::var_os("LONG").is_some() { 256 } else { 12 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_engine_that_forgets_at_once_answers_like_one_that_never_does(steps in steps()) {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (own, forgetful_world) = (TestWorld::new(), TestWorld::new());
+        let held = Arc::new(AtomicBool::new(false));
+        let mut remembers = start(&one.path().join("ledger"), &own);
+        let mut forgets = forgetful(other.path(), &forgetful_world, &held);
+        let mut seconds = 0;
+        for step in &steps {
+            match step {
+                Step::Wait => {
+                    seconds += 200;
+                    own.at(seconds);
+                    forgetful_world.at(seconds);
+                }
+                Step::Hold(hold) => held.store(*hold, Ordering::Release),
+                Step::Restart => {
+                    remembers.stop();
+                    forgets.stop();
+                    remembers = start(&one.path().join("ledger"), &own);
+                    forgets = forgetful(other.path(), &forgetful_world, &held);
+                }
+                Step::Rules(first) => {
+                    let rules = in_force(policies(), key(if *first { "sage-1" } else { "sage-2" }));
+                    remembers.put_in_force_and_wait(rules.clone()).unwrap();
+                    forgets.put_in_force_and_wait(rules).unwrap();
+                }
+                Step::Submit { .. } => {
+                    let spec = spec_of(step).unwrap();
+                    let caller = spec["source"]["agentId"].as_str().unwrap();
+                    let judged = |world: &TestWorld| candidate(&spec, caller, world);
+                    prop_assert_eq!(
+                        dry(&remembers, judged(&own)),
+                        dry(&forgets, judged(&forgetful_world))
+                    );
+                    let first = remembers.submit_and_wait(judged(&own)).unwrap();
+                    prop_assert_eq!(first, forgets.submit_and_wait(judged(&forgetful_world)).unwrap());
+                }
+            }
+        }
+        remembers.stop();
+        forgets.stop();
+        let entries = |place: &Path| -> Vec<Entry> {
+            Entries::read(&place.join("ledger"), 1, u64::MAX).unwrap().map(Result::unwrap).collect()
+        };
+        prop_assert_eq!(entries(one.path()), entries(other.path()));
+    }
+}
+
+/// Many at once, then a restart after which the views alone know of them: one winner each, then as now.
+#[test]
+fn claims_that_only_the_views_hold_have_one_winner_still() {
+    let (place, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let held = Arc::new(AtomicBool::new(false));
+    let (keys, copies) = (120, 3);
+    let mut winners: HashMap<usize, Arc<Decided>> = HashMap::new();
+    for round in 0..2 {
+        let engine = forgetful(place.path(), &world, &held);
+        let decided: Mutex<Vec<(usize, Arc<Decided>)>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for thread in 0..16 {
+                let (engine, decided, world) = (engine.clone(), &decided, &world);
+                scope.spawn(move || {
+                    for n in (0..keys * copies).filter(|n| n % 16 == thread) {
+                        let key = n / copies;
+                        let mut spec = handoff(&format!("hs_race_{key:05}"), &format!("key-race-{key:05}"));
+                        spec["intent"]["summary"] = json!(format!("copy {}", n % copies));
+                        let answer =
+                            engine.submit_and_wait(candidate(&spec, "decision-router", world)).unwrap();
+                        decided.lock().unwrap().push((key, answer));
+                    }
+                });
+            }
+        });
+        engine.stop();
+        let mut accepted = 0;
+        for (key, decided) in decided.into_inner().unwrap() {
+            if decided.decision != Decision::Allowed {
+                assert_eq!(codes(&decided), [Code::IdempotencyConflict, Code::HandoffReused]);
+                continue;
+            }
+            accepted += 1;
+            assert_eq!(decided.replayed, round > 0);
+            let first = winners.entry(key).or_insert_with(|| decided.clone());
+            assert_eq!(*decided, Decided { replayed: round > 0, ..(**first).clone() });
+        }
+        assert_eq!((accepted, winners.len()), (keys, keys), "round {round}");
+    }
+}
+
+/// A past that a test makes up.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Tales>>);
+
+#[derive(Default)]
+struct Tales {
+    applied: u64,
+    spent: Vec<(String, String)>,
+    unreadable: bool,
+}
+
+impl Told {
+    fn ask<T>(&self, answer: impl FnOnce(&Tales) -> T) -> Result<T, EngineFault> {
+        let tales = self.0.lock().unwrap();
+        if tales.unreadable { Err(EngineFault::NotDurable("unreadable".into())) } else { Ok(answer(&tales)) }
+    }
+}
+
+impl Past for Told {
+    fn applied(&self) -> u64 {
+        self.0.lock().unwrap().applied
+    }
+
+    fn names_max(&self) -> Result<u64, EngineFault> {
+        self.ask(|tales| tales.spent.len() as u64)
+    }
+
+    fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), EngineFault> {
+        self.ask(|tales| {
+            for (message_id, correlation_id) in &tales.spent {
+                tell(Claimed::Message(message_id));
+                tell(Claimed::Cycle(correlation_id));
+            }
+        })
+    }
+
+    fn handoff(&self, _: &str) -> Result<Option<HandoffClaim>, EngineFault> {
+        self.ask(|_| None)
+    }
+
+    fn key(&self, _: &str, _: &str) -> Result<Option<views::KeyClaim>, EngineFault> {
+        self.ask(|_| None)
+    }
+
+    fn message(&self, message_id: &str) -> Result<Option<String>, EngineFault> {
+        self.ask(|tales| tales.spent.iter().find(|(id, _)| id == message_id).map(|(id, _)| id.clone()))
+    }
+
+    fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {
+        self.ask(|tales| tales.spent.iter().filter(|(_, id)| id == correlation_id).count() as u32)
+    }
+
+    fn entry(&self, _: u64) -> Result<Entry, EngineFault> {
+        Err(EngineFault::NotDurable("unreadable".into()))
+    }
+
+    fn standing(&self) -> Result<Vec<Entry>, EngineFault> {
+        self.ask(|_| Vec::new())
+    }
+}
+
+fn mention(n: usize) -> (Facts, Arc<Decided>) {
+    let facts = json!({
+        "attempt": 1, "content_digest": "sha256:0", "delegation": null, "handoff_id": format!("hs_{n:08}"),
+        "idempotency_key": format!("key-{n:08}"), "intent_hash": null, "message_id": format!("msg-{n:08}"),
+        "mode": null, "operation": null, "parent_handoff_id": null, "route_key": null,
+        "source_agent": "decision-router", "target_agent": null, "task_spec_digest": "sha256:0",
+    });
+    let decided = Decided {
+        decision: Decision::Allowed,
+        handoff_id: Some(format!("hs_{n:08}")),
+        correlation_id: None,
+        attempt: 1,
+        decided_at: String::new(),
+        replayed: false,
+        gates: Vec::new(),
+        reasons: Vec::new(),
+        policy_digest: String::new(),
+        task_spec_digest: crate::proof::Digest::of(b""),
+        tag: None,
+        ledger: LedgerPlace { sequence: n as u64, running_hash: Head::genesis("gw_test").running_hash },
+        pass: Pass::Withheld,
+    };
+    (serde_json::from_value(facts).unwrap(), Arc::new(decided))
+}
+
+fn take(index: &mut ClaimIndex, n: usize, cycle: &str) {
+    let (facts, decided) = mention(n);
+    let before = index.before(&facts, cycle).unwrap();
+    index.take(&facts, cycle, Some(decided), before, n as u64);
+}
+
+#[test]
+fn messages_and_mentions_are_counted_across_what_is_forgotten() {
+    let told = Told::default();
+    let mut index = ClaimIndex::on(Some(Box::new(told.clone())), 0).unwrap();
+    let mentions = |index: &ClaimIndex| index.before(&mention(99).0, "cycle").unwrap().mentions;
+    for n in 1..=4 {
+        take(&mut index, n, "cycle");
+        index.ship();
+        if n == 4 {
+            // A batch that fails gives back what it counted on top of the past.
+            index.give_back();
+            assert_eq!(mentions(&index), 3);
+            assert!(!index.is_spent("msg-00000004").unwrap());
+            break;
+        }
+        // The views apply it, and only then it leaves memory.
+        index.keep();
+        assert_eq!(mentions(&index), n as u32, "not applied yet");
+        let spent = (format!("msg-{n:08}"), "cycle".to_owned());
+        told.0.lock().unwrap().spent.push(spent);
+        told.0.lock().unwrap().applied = n as u64;
+        index.keep();
+        assert_eq!(mentions(&index), n as u32, "applied");
+        assert!((1..=n).all(|n| index.is_spent(&format!("msg-{n:08}")).unwrap()));
+    }
+    // A start knows the names from the views alone.
+    let index = ClaimIndex::on(Some(Box::new(told)), 0).unwrap();
+    assert_eq!(mentions(&index), 3);
+    assert!(index.is_spent("msg-00000003").unwrap() && !index.is_spent("msg-00000004").unwrap());
+}
+
+#[test]
+fn memory_is_bounded_when_the_views_stop_and_free_again_when_they_go_on() {
+    let told = Told::default();
+    let mut index = ClaimIndex::on(Some(Box::new(told.clone())), 0).unwrap();
+    index.in_memory_max = 100;
+    for n in 1..=100 {
+        index.room().unwrap();
+        take(&mut index, n, "cycle");
+        if n % 10 == 0 {
+            index.ship();
+            index.keep();
+        }
+    }
+    let full = index.room().unwrap_err();
+    assert!(full.to_string().contains("the views have stopped at entry 0"), "{full}");
+    assert!(index.is_spent("msg-00000001").unwrap(), "nothing was forgotten");
+    told.0.lock().unwrap().applied = 10;
+    index.room().unwrap();
+    // All in memory, and nobody to leave it to: then there is no bound to keep.
+    let mut alone = ClaimIndex::on(None, 0).unwrap();
+    alone.in_memory_max = 100;
+    (1..=200).for_each(|n| take(&mut alone, n, "cycle"));
+    alone.room().unwrap();
+}
+
+#[test]
+fn a_past_that_cannot_be_read_is_a_fault_and_never_a_yes() {
+    let (place, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let held = Arc::new(AtomicBool::new(false));
+    let spec = handoff("hs_00000001", "key-00000001");
+    let submit = |engine: &EngineHandle, spec: &Json| {
+        engine.submit_and_wait(candidate(spec, "decision-router", &world))
+    };
+    let engine = forgetful(place.path(), &world, &held);
+    let first = submit(&engine, &spec).unwrap();
+    engine.stop();
+
+    // The views name an entry that the ledger gives, but the decision in it cannot be had.
+    let engine = forgetful(place.path(), &world, &held);
+    let ledger = place.path().join("ledger");
+    let aside = place.path().join("aside");
+    #[expect(clippy::disallowed_methods, reason = "another hand")]
+    let moved = |from: &Path, to: &Path| std::fs::rename(from, to).unwrap();
+    moved(&ledger, &aside);
+    let fault = submit(&engine, &spec).unwrap_err();
+    assert!(fault.to_string().contains("what was decided before could not be read"), "{fault}");
+    moved(&aside, &ledger);
+    assert_eq!(*submit(&engine, &spec).unwrap(), Decided { replayed: true, ..(*first).clone() });
+    engine.stop();
+
+    // Names that may be claimed cannot be asked for.
+    let log = open(&ledger);
+    let (last, head) = (log.last_timestamp(), log.head().sequence);
+    let told = Told::default();
+    let spent = ("123456789".to_owned(), "cycle".to_owned());
+    *told.0.lock().unwrap() = Tales { applied: head, spent: vec![spent], unreadable: false };
+    let setup =
+        Setup::new(Box::new(log), last, Box::new(world.clone())).remembered_by(Box::new(told.clone()));
+    let engine = EngineHandle::start(setup, std::iter::empty()).unwrap();
+    told.0.lock().unwrap().unreadable = true;
+    let mut mention: Json = serde_json::from_str(READ).unwrap();
+    mention["authorship"]["mentionDelegation"]["messageId"] = json!("123456789");
+    submit(&engine, &mention).unwrap_err();
+    assert_eq!(engine.head(), head, "nothing was written");
+    told.0.lock().unwrap().unreadable = false;
+    assert!(codes(&submit(&engine, &mention).unwrap()).contains(&Code::MentionDuplicate));
+    engine.stop();
+}
+
+#[test]
+fn a_history_with_a_hole_in_it_is_refused() {
+    let (place, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(place.path(), &world);
+    for n in 1..=2 {
+        let spec = handoff(&format!("hs_{n:08}"), &format!("key-{n:08}"));
+        engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+    }
+    engine.stop();
+    let check = |from: u64, through: u64, applied: u64, fault: Option<&str>| {
+        let log = open(place.path());
+        let told = Told::default();
+        told.0.lock().unwrap().applied = applied;
+        let setup = Setup::new(Box::new(log), None, Box::new(world.clone())).remembered_by(Box::new(told));
+        let history = Entries::read(place.path(), from, through).unwrap();
+        let history = history.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
+        let found = EngineHandle::start(setup, history).map(drop).map_err(|fault| fault.to_string());
+        assert_eq!(found.err().as_deref(), fault);
+    };
+    check(1, 6, 0, None);
+    check(4, 6, 3, None);
+    check(7, 6, 6, None);
+    let missing =
+        |n: u64| format!("the ledger cannot be understood: entry {n} is missing from what was read of it");
+    check(4, 6, 0, Some(&missing(1)));
+    check(1, 3, 0, Some(&missing(4)));
+    check(7, 6, 3, Some(&missing(4)));
+}
