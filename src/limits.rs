@@ -197,3 +197,7 @@ pub const DECISIONS_READ_BACK: u64 = 1_000;
 /// What the filter of claims spends on a name, and the fewest names that it has room for.
 pub const CLAIM_FILTER_BITS: usize = 16;
 pub const CLAIM_FILTER_NAMES_MIN: usize = 64 * 1024;
+
+/// A snapshot of the state is kept after so many entries and when the gateway stops, unless it is larger than this.
+pub const SNAPSHOT_ENTRIES: u64 = 50_000;
+pub const SNAPSHOT_BYTES_MAX: usize = 32 * 1024 * 1024;

@@ -2,13 +2,29 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::proof::to_hex;
 
 /// The hash over an entry and everything before it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct RunningHash([u8; 32]);
+
+impl From<RunningHash> for String {
+    fn from(hash: RunningHash) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for RunningHash {
+    type Error = &'static str;
+
+    fn try_from(hex: String) -> Result<Self, Self::Error> {
+        Self::from_hex(&hex).ok_or("is not a running hash in hex")
+    }
+}
 
 impl RunningHash {
     /// The hash before the first entry of a topic.
@@ -55,7 +71,8 @@ impl fmt::Debug for RunningHash {
 }
 
 /// The last entry of a log: its number, and the hash over all that came before. 0 is before the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Head {
     pub sequence: u64,
     pub running_hash: RunningHash,

@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::publish::{Publisher, Replaced};
+use super::snapshot::seal_snapshot;
 use super::view::StateView;
 use crate::ledger::{Entry, Follower, Notice};
 use crate::limits;
+use crate::proof::Seed;
 
 /// Follows the log and publishes the state.
 #[derive(Debug)]
@@ -100,6 +102,14 @@ impl StateWatch {
     /// The document, as the file has it or is about to.
     pub fn document(&self) -> String {
         lock(&self.shared.desk).view.render()
+    }
+
+    /// The view as it stands, to start from next time; nothing if it is too large to be worth it. Published first:
+    /// a file that is behind its snapshot could not be measured from there.
+    pub fn snapshot(&self, topic_id: &str, seed: &Seed) -> Option<String> {
+        let mut desk = lock(&self.desk);
+        desk.publish();
+        seal_snapshot(&desk.view, topic_id, seed)
     }
 
     /// Why the file is not what it should be, if it is not.

@@ -1,5 +1,7 @@
 //! The parts of the document, each serialized when it changes and not again.
 
+use serde::{Deserialize, Serialize};
+
 use crate::proof::{object, write_object};
 
 /// A handoff that is under way, or ended a short while ago.
@@ -29,7 +31,8 @@ impl ActiveHandoff {
 }
 
 /// A route as it was declared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RouteState {
     pub(super) capability: String,
     pub(super) primary_agent_id: String,

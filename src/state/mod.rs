@@ -8,12 +8,14 @@ mod follow;
 mod fragments;
 mod publish;
 mod rebuild;
+mod snapshot;
 mod view;
 
 pub use adopt::{Adoption, NotAdopted, RouteChange, adopt};
 pub use follow::{StateFollower, StateWatch};
 pub use publish::{Publisher, Replaced};
-pub use rebuild::{Published, RebuildFault, rebuild};
+pub use rebuild::{Published, RebuildFault, names_entry, rebuild, rebuild_from};
+pub use snapshot::{open_snapshot, seal_snapshot};
 pub use view::{StateFault, StateView};
 
 #[cfg(test)]

@@ -48,15 +48,28 @@ struct Place {
     sequence: u64,
 }
 
+/// The entry that a published text names, if it is one.
+pub fn names_entry(published: &str) -> Option<u64> {
+    serde_json::from_str::<Document>(published).ok().map(|document| document.ledger.sequence)
+}
+
 /// Reduces all entries, and says what the published text is.
 pub fn rebuild(
     topic_id: &str,
     entries: impl Iterator<Item = Result<Entry, EntriesFault>>,
     published: Option<&str>,
 ) -> Result<(StateView, Published), RebuildFault> {
-    let named =
-        published.map(|text| serde_json::from_str::<Document>(text).map(|document| document.ledger.sequence));
-    let mut view = StateView::empty(topic_id);
+    rebuild_from(StateView::empty(topic_id), entries, published)
+}
+
+/// Reduces the entries behind a view that is known to be right, and says what the published text is. A text that
+/// names an entry before the view's cannot be told from there.
+pub fn rebuild_from(
+    mut view: StateView,
+    entries: impl Iterator<Item = Result<Entry, EntriesFault>>,
+    published: Option<&str>,
+) -> Result<(StateView, Published), RebuildFault> {
+    let named = published.map(|text| names_entry(text).ok_or(()));
     let mut as_published = None;
     let mut compare = |view: &StateView| {
         if let (Some(text), Some(Ok(sequence))) = (published, &named)

@@ -1,4 +1,5 @@
 mod adopting;
+mod snapshots;
 
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::fragments::{ActiveHandoff, RouteState, write_map, write_promotion};
@@ -11,7 +11,8 @@ use crate::limits;
 use crate::proof::{object, write_object};
 
 /// The state after some entry.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StateView {
     head: Head,
     updated_at: String,
@@ -53,7 +54,7 @@ struct Stream {
     stream_id: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Created {
     handoff_id: String,
     mode: Option<String>,
@@ -64,7 +65,7 @@ struct Created {
     delegation: Option<Delegation>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Delegation {
     authorization_ref: Option<String>,
     delegate_agent: Option<String>,
