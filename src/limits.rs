@@ -146,8 +146,7 @@ pub const VIEW_JOURNAL_BYTES_MAX: i64 = 64 * 1024 * 1024;
 pub const VIEW_STATEMENTS_MAX: usize = 64;
 pub const VIEW_WORDS_AT_HAND_MAX: usize = 10_000;
 
-/// Batches that the views may be behind before the writer waits, and how often a write to them is tried.
-pub const VIEW_BATCHES_BEHIND_MAX: usize = 1_024;
+/// How often a write to the views is tried.
 pub const VIEW_TRIES_MAX: usize = 50;
 
 /// What the body of any request may weigh, whatever an operator sets.
@@ -201,3 +200,6 @@ pub const CLAIM_FILTER_NAMES_MIN: usize = 64 * 1024;
 /// A snapshot of the state is kept after so many entries and when the gateway stops, unless it is larger than this.
 pub const SNAPSHOT_ENTRIES: u64 = 50_000;
 pub const SNAPSHOT_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Entries that the views may be behind before the writer waits for them.
+pub const VIEW_ENTRIES_BEHIND_MAX: u64 = 30_000;

@@ -46,6 +46,11 @@ impl Files {
         self.memory.join("orchestration-state.json")
     }
 
+    /// The state at an entry, to start from.
+    pub fn state_snapshot(&self) -> PathBuf {
+        self.memory.join("state.snapshot")
+    }
+
     /// The tables that follow the ledger.
     pub fn views(&self) -> PathBuf {
         self.memory.join("views.db")

@@ -12,6 +12,7 @@ mod lock;
 mod probe;
 mod rules;
 mod sink;
+mod snapshots;
 mod views;
 mod watch;
 
@@ -29,7 +30,7 @@ pub use sink::{Progress as SinkProgress, Sink};
 pub use views::ViewsProgress;
 pub use watch::{Bell, Watch};
 
-use crate::engine::{EngineFault, EngineHandle, Observer, Setup};
+use crate::engine::{EngineFault, EngineHandle, Observer, Setup, ViewsPast};
 use crate::ledger::{
     Checkpoint, Entries, Head, Log as _, OpenFault, PurgeFault, PurgeMode, RealDisk, SegmentLog, Torn,
     inspect, purge_bodies,
@@ -38,11 +39,12 @@ use crate::limits;
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
-use crate::state::{Published, Publisher, StateFollower, StateWatch, rebuild};
+use crate::state::{Published, Publisher, StateFollower, StateWatch, rebuild_from};
 use crate::timestamp::Timestamp;
 use crate::views::{Reader, ViewsFault};
 use checkpoints::Checkpointer;
 use hub::HubFollower;
+use snapshots::Snapshots;
 use views::{Following, ViewsFollower, follow};
 
 /// A workspace that is open for decisions.
@@ -54,6 +56,7 @@ pub struct Gateway {
     seed: Arc<Seed>,
     torn: Option<Torn>,
     state: StateWatch,
+    snapshots: Snapshots,
     hub: Hub,
     views: Arc<ViewsProgress>,
     views_thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -160,12 +163,15 @@ impl Gateway {
             SegmentLog::open(Arc::new(RealDisk), &files.ledger(), &new_topic_id()?, &remembered)
                 .map_err(GatewayFault::Ledger)?;
         let (topic_id, head, last_timestamp) = (log.topic_id().to_owned(), log.head(), log.last_timestamp());
-        let history = || Entries::read(&files.ledger(), 1, head.sequence).map_err(bad_ledger);
+        let behind =
+            |sequence: u64| Entries::read(&files.ledger(), sequence + 1, head.sequence).map_err(bad_ledger);
 
         let publisher = Publisher::new(files.state());
         let io = |why: std::io::Error| GatewayFault::Io { path: files.state(), why: why.to_string() };
         let text = publisher.read().map_err(io)?;
-        let (view, published) = rebuild(&topic_id, history()?, text.as_deref())
+        let view = snapshots::start_from(&files, &topic_id, &seed, text.as_deref())?;
+        let entries = behind(view.head().sequence)?;
+        let (view, published) = rebuild_from(view, entries, text.as_deref())
             .map_err(|fault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string())))?;
         if !matches!(published, Published::Missing | Published::AsOf(_)) {
             return Err(GatewayFault::State { path: files.state(), published });
@@ -173,22 +179,32 @@ impl Gateway {
         let state = StateFollower::start(view, publisher).map_err(io)?;
         let state_watch = state.watch();
         let hub = Hub::new(files.ledger());
-        let Following { feed, progress, thread } = follow(&files, &topic_id, head, tell)?;
+        let snapshots = || {
+            let (path, seed) = (files.state_snapshot(), seed.clone());
+            Snapshots::new(state_watch.clone(), &topic_id, head.sequence, path, seed)
+        };
+        let Following { feed, progress, thread } = follow(&files, &topic_id, head, snapshots(), tell)?;
         let follower = Checkpointer::new(state, &topic_id, head.sequence, files.checkpoint(), seed.clone());
-        let follower = HubFollower { next: ViewsFollower { next: follower, feed }, hub: hub.clone() };
+        let follower = ViewsFollower { next: follower, feed, progress: progress.clone() };
+        let follower = HubFollower { next: follower, hub: hub.clone() };
+        let unread = |fault: ViewsFault| GatewayFault::Io { path: files.views(), why: fault.to_string() };
+        let (reader, applied) = (Reader::open(&files.views()).map_err(unread)?, progress.clone());
+        let past = ViewsPast::new(reader, files.ledger(), &topic_id, move || applied.applied());
+        let entries = behind(progress.applied())?;
         let mut setup = Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld::default()))
-            .followed_by(Box::new(follower));
+            .followed_by(Box::new(follower))
+            .remembered_by(Box::new(past));
         setup.waiting_max = opening.waiting_max;
         if let Some(observer) = opening.observer {
             setup = setup.observed_by(observer);
         }
-        let entries =
-            history()?.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
+        let entries = entries.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
         let engine = EngineHandle::start(setup, entries).map_err(GatewayFault::Engine)?;
         if let Some(epoch) = backup::epoch_to_begin(&files)? {
             engine.begin_epoch_and_wait(epoch).map_err(GatewayFault::Engine)?;
             backup::epoch_is_recorded(&files)?;
         }
+        let snapshots = snapshots();
         Ok(Self {
             engine,
             files,
@@ -196,6 +212,7 @@ impl Gateway {
             seed,
             torn,
             state: state_watch,
+            snapshots,
             hub,
             views: progress,
             views_thread: Mutex::new(Some(thread)),
@@ -274,10 +291,12 @@ impl Gateway {
         }
     }
 
-    /// Decides what is in line, and leaves a checkpoint of the very end. The workspace stays locked until the
-    /// gateway is dropped.
+    /// Decides what is in line, and leaves a checkpoint of the very end, and a snapshot to start from. The workspace
+    /// stays locked until the gateway is dropped.
     pub fn finish(&self) -> Result<Option<Checkpoint>, GatewayFault> {
         self.stop();
+        // Without it the next start reads the ledger.
+        let _ = self.snapshots.write();
         let Some((_, head)) = inspect(&self.files.ledger()).map_err(GatewayFault::Ledger)? else {
             return Ok(None);
         };

@@ -135,3 +135,56 @@ fn a_query_made_right_after_a_reply_sees_that_decision() {
         gateway.close().unwrap();
     }
 }
+
+#[test]
+fn a_start_goes_on_from_the_snapshot_and_an_edited_file_is_found_all_the_same() {
+    let workspace = tempfile::tempdir().unwrap();
+    let files = Files::of(workspace.path());
+    let gateway = open(workspace.path()).unwrap();
+    let topic_id = gateway.topic_id().to_owned();
+    (1..=3).for_each(|n| assert_eq!(decide(&gateway, n), Decision::Allowed));
+    gateway.close().unwrap();
+    let seed = gateway_seed(&files.gateway_key()).unwrap();
+    let starts_at = |published: Option<&str>| {
+        snapshots::start_from(&files, &topic_id, &seed, published).unwrap().head().sequence
+    };
+    let state = fs::read_to_string(files.state()).unwrap();
+    let snapshot = fs::read_to_string(files.state_snapshot()).unwrap();
+    assert_eq!((starts_at(Some(&state)), starts_at(None)), (9, 9));
+    let edited = state.replace("queued", "done");
+    overwrite(&files.state(), &edited);
+    assert!(open(workspace.path()).unwrap_err().contains("somebody edited it"));
+    // A published file from before the snapshot can only be measured by the whole ledger.
+    let earlier = state.replace("\"sequence\":9", "\"sequence\":6");
+    assert_eq!(starts_at(Some(&earlier)), 0);
+    overwrite(&files.state(), &state);
+    // Gone on from one that is behind; or from the ledger where there is none that is sound.
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!(decide(&gateway, 4), Decision::Allowed);
+    drop(gateway);
+    let state = fs::read(files.state()).unwrap();
+    assert_eq!(starts_at(None), 9, "the gateway was not closed, so the snapshot is the old one");
+    for text in [snapshot.as_str(), &snapshot.replace("queued", "failed"), ""] {
+        overwrite(&files.state_snapshot(), text);
+        drop(open(workspace.path()).unwrap());
+        assert_eq!(fs::read(files.state()).unwrap(), state);
+    }
+    // Of another ledger's past: the same key and topic, but not this running hash.
+    let other = crate::state::StateView::empty(&topic_id);
+    let foreign = crate::state::seal_snapshot(&other, &topic_id, &seed).unwrap();
+    overwrite(&files.state_snapshot(), foreign);
+    assert_eq!(starts_at(None), 0);
+}
+
+#[test]
+fn what_was_decided_before_a_restart_is_known_after_it() {
+    let workspace = tempfile::tempdir().unwrap();
+    for _ in 0..3 {
+        let gateway = open(workspace.path()).unwrap();
+        // The same keys with the same content each time: decided once.
+        (1..=5).for_each(|n| assert_eq!(decide(&gateway, n), Decision::Allowed));
+        gateway.close().unwrap();
+    }
+    let (_, head) = inspect(&Files::of(workspace.path()).ledger()).unwrap().unwrap();
+    assert_eq!(head.sequence, 15);
+}

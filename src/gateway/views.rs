@@ -3,14 +3,15 @@
 //! A thread of its own applies what has become durable, many batches in one transaction. The line to it is
 //! bounded: when the views fall too far behind, the writer waits for them, and so does everybody in line;
 //! nothing is skipped. Views that cannot be written any more are given up until the next start, which rebuilds
-//! them; decisions go on, for the ledger is the record.
+//! them; decisions go on, for the ledger is the record, until memory is full of claims that the views do not have.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
 use crate::engine::EngineFault;
 use crate::ledger::{Entries, EntriesFault, Entry, Follower, Head, Notice};
@@ -20,13 +21,17 @@ use crate::views::{Views, ViewsFault};
 /// Hands entries on, and to the thread that applies them.
 pub(super) struct ViewsFollower<F> {
     pub(super) next: F,
-    pub(super) feed: SyncSender<Vec<Entry>>,
+    pub(super) feed: Sender<Vec<Entry>>,
+    pub(super) progress: Arc<ViewsProgress>,
 }
 
 impl<F: Follower> Follower for ViewsFollower<F> {
     fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
         // A thread that has given up takes no more; the progress says why.
         let _ = self.feed.send(entries.to_vec());
+        if let Some(last) = entries.last() {
+            self.progress.wait_for_room(last.sequence);
+        }
         self.next.durable(entries)
     }
 }
@@ -67,6 +72,14 @@ impl ViewsProgress {
         waited.unwrap_or_else(PoisonError::into_inner).0.applied >= sequence
     }
 
+    /// Waits until the views are near enough to an entry that was handed to them, or follow no more.
+    fn wait_for_room(&self, sequence: u64) {
+        let full = |state: &mut State| {
+            sequence.saturating_sub(state.applied) > limits::VIEW_ENTRIES_BEHIND_MAX && state.fault.is_none()
+        };
+        drop(self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner));
+    }
+
     fn set(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.moved.notify_all();
@@ -75,7 +88,7 @@ impl ViewsProgress {
 
 /// Views that follow, and the thread that makes them.
 pub(super) struct Following {
-    pub(super) feed: SyncSender<Vec<Entry>>,
+    pub(super) feed: Sender<Vec<Entry>>,
     pub(super) progress: Arc<ViewsProgress>,
     pub(super) thread: JoinHandle<()>,
 }
@@ -86,16 +99,17 @@ pub(super) fn follow(
     files: &Files,
     topic_id: &str,
     head: Head,
+    snapshots: Snapshots,
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Following, GatewayFault> {
     let views = catch_up(&files.views(), &files.ledger(), topic_id, head, tell)?;
     let progress = Arc::new(ViewsProgress::default());
     progress.set(|state| state.applied = head.sequence);
-    let (feed, work) = sync_channel(limits::VIEW_BATCHES_BEHIND_MAX);
+    let (feed, work) = channel();
     let shared = progress.clone();
     let thread = std::thread::Builder::new()
         .name("views".into())
-        .spawn(move || apply_all(views, &work, &shared))
+        .spawn(move || apply_all(views, &work, &shared, snapshots))
         .map_err(|error| GatewayFault::Io { path: files.views(), why: error.to_string() })?;
     Ok(Following { feed, progress, thread })
 }
@@ -165,8 +179,25 @@ fn agrees(views: &Views, ledger: &Path, head: Head) -> Result<bool, GatewayFault
     Ok(entry.is_some_and(|entry| entry.running_hash.to_string() == hash))
 }
 
+/// Tells those who wait that nobody applies anything any more, should the thread end by a panic.
+struct Ended<'p>(&'p ViewsProgress);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set(|state| state.fault = Some("the thread that applies entries has ended".to_owned()));
+        }
+    }
+}
+
 /// The thread: takes all that is waiting, applies it in one transaction, and goes on.
-fn apply_all(mut views: Views, work: &Receiver<Vec<Entry>>, progress: &ViewsProgress) {
+fn apply_all(
+    mut views: Views,
+    work: &Receiver<Vec<Entry>>,
+    progress: &ViewsProgress,
+    mut snapshots: Snapshots,
+) {
+    let _ended = Ended(progress);
     while let Ok(mut entries) = work.recv() {
         while entries.len() < limits::VIEW_REBUILD_ENTRIES
             && let Ok(more) = work.try_recv()
@@ -177,7 +208,9 @@ fn apply_all(mut views: Views, work: &Receiver<Vec<Entry>>, progress: &ViewsProg
             progress.set(|state| state.fault = Some(fault.to_string()));
             return;
         }
-        progress.set(|state| state.applied = views.applied().map_or(0, |(sequence, _)| sequence));
+        let applied = views.applied().map_or(0, |(sequence, _)| sequence);
+        progress.set(|state| state.applied = applied);
+        snapshots.reached(applied);
     }
 }
 
