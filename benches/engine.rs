@@ -3,6 +3,9 @@
 //! Run: cargo bench --bench engine. Each row submits from so many threads; every submission is judged, sequenced,
 //! written, synced and answered. `raw` writes what the run wrote, batch by batch, with one fdatasync each: the most
 //! that the disk gives for these batches. The ratio is what everything else costs.
+//!
+//! Then what changes with history: the cost of a decision, start-up and memory, with old claims in the views. One
+//! part alone: cargo bench --bench engine -- submitters, or active, growth, gateway.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,16 +17,21 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Ruling, Setup};
-use handoffd::ledger::{Entries, Log as _, RealDisk, SegmentLog};
+use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Ruling, Setup, ViewsPast};
+use handoffd::gateway::Gateway;
+use handoffd::ledger::{Entries, Entry, Follower, Log as _, Notice, RealDisk, SegmentLog};
 use handoffd::os::world::RealWorld;
 use handoffd::policy::{PolicySet, Workspace};
 use handoffd::state::{Publisher, StateFollower, StateView};
 use handoffd::timestamp::Timestamp;
+use handoffd::views::{Reader, Views};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -35,14 +43,39 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [start, what, directory] = &*arguments
+        && start == "start"
+    {
+        return start_and_say(what, Path::new(directory));
+    }
+    let wanted = |part: &str| {
+        let mut parts = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
+        parts.peek().is_none() || parts.any(|argument| argument == part)
+    };
     let policies = Arc::new(Workspace::new(env!("CARGO_MANIFEST_DIR")).load_policies().unwrap());
+    if wanted("submitters") {
+        throughput(&policies);
+    }
+    if wanted("active") {
+        active(&policies);
+    }
+    if wanted("growth") {
+        growth(&policies);
+    }
+    if wanted("gateway") {
+        gateway(&policies);
+    }
+}
+
+fn throughput(policies: &Arc<PolicySet>) {
     println!(
         "submitters  decisions/s  entries/batch  p50 us  p99 us  raw batches/s  ratio to raw  with state file/s"
     );
     for submitters in [1, 16, 64, 256] {
         let decisions = if submitters == 1 { 2_000 } else { 20_000 };
-        let plain = run(submitters, decisions, &policies, false);
-        let stated = run(submitters, decisions.min(1_000), &policies, true);
+        let plain = run(submitters, decisions, policies, false);
+        let stated = run(submitters, decisions.min(1_000), policies, true);
         let raw = raw(&plain.batches);
         println!(
             "{submitters:>10}  {:>11.0}  {:>13.1}  {:>6}  {:>6}  {:>13.0}  {:>12.2}  {:>17.0}",
@@ -55,7 +88,6 @@ fn main() {
             rate(decisions.min(1_000), stated.elapsed),
         );
     }
-    growth(&policies);
 }
 
 fn rate(count: usize, elapsed: Duration) -> f64 {
@@ -85,8 +117,16 @@ fn start(directory: &Path, state: bool) -> EngineHandle {
 }
 
 fn submit(engine: &EngineHandle, policies: &Arc<PolicySet>, name: &str, n: usize) -> Duration {
+    submit_as(engine, policies, name, n, "simulated")
+}
+
+/// A handoff that is allowed, or one that is refused because its route is not live.
+fn submit_as(engine: &EngineHandle, policies: &Arc<PolicySet>, name: &str, n: usize, mode: &str) -> Duration {
     let id = format!("hs_{name}_{n:08}");
-    let body = CANONICAL.replace("hs_20260218_router_0001", &id).replace("idem_swap_cycle_9001", &id);
+    let body = CANONICAL
+        .replace("hs_20260218_router_0001", &id)
+        .replace("idem_swap_cycle_9001", &id)
+        .replace("\"mode\": \"simulated\"", &format!("\"mode\": \"{mode}\""));
     let ruling = Ruling {
         policies: policies.clone(),
         keyring: Arc::default(),
@@ -155,41 +195,164 @@ fn raw(batches: &[Vec<u8>]) -> Duration {
     begun.elapsed()
 }
 
-/// What a decision costs when there are many already, and how long a restart takes.
-fn growth(policies: &Arc<PolicySet>) {
-    println!("\nentries so far  decisions/s at 64  start-up ms");
-    let directory = tempfile::tempdir_in(".").unwrap();
-    let mut total = 0;
-    for target in [1_000, 100_000_usize] {
-        let mut elapsed = Duration::ZERO;
-        let mut last = 0;
-        let engine = start(directory.path(), false);
-        while total < target / 3 {
-            let decisions = (target / 3 - total).min(20_000);
-            let next = AtomicUsize::new(0);
-            let begun = Instant::now();
-            std::thread::scope(|scope| {
-                for _ in 0..64 {
-                    scope.spawn(|| {
-                        loop {
-                            let n = next.fetch_add(1, Ordering::Relaxed);
-                            if n >= decisions {
-                                return;
-                            }
-                            submit(&engine, policies, "growth", total + n);
-                        }
-                    });
+/// How far the views have come, for the engine that asks them.
+type Applied = Arc<AtomicU64>;
+
+/// Applies what is durable behind the replies, as the gateway does.
+struct Applying(SyncSender<Vec<Entry>>);
+
+impl Follower for Applying {
+    fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
+        self.0.send(entries.to_vec()).unwrap();
+        None
+    }
+}
+
+/// An engine whose old claims are in the views, and the thread that applies new ones.
+fn start_remembering(memory: &Path) -> (EngineHandle, JoinHandle<()>) {
+    let ledger = memory.join("ledger");
+    let (log, _) = SegmentLog::open(Arc::new(RealDisk), &ledger, "gw_bench", &[]).unwrap();
+    let (last, head) = (log.last_timestamp(), log.head().sequence);
+    let path = memory.join("views.db");
+    let mut views = Views::open(&path, "gw_bench").unwrap();
+    assert_eq!(views.applied().map_or(0, |(sequence, _)| sequence), head, "the views are current");
+    let applied: Applied = Arc::new(AtomicU64::new(head));
+    let (feed, work) = sync_channel::<Vec<Entry>>(256);
+    let told = applied.clone();
+    let thread = std::thread::spawn(move || {
+        while let Ok(mut entries) = work.recv() {
+            entries.extend(work.try_iter().take(1_000).flatten());
+            views.apply(entries).unwrap();
+            told.store(views.applied().unwrap().0, Ordering::Release);
+        }
+    });
+    let reader = Reader::open(&path).unwrap();
+    let past = ViewsPast::new(reader, ledger, "gw_bench", move || applied.load(Ordering::Acquire));
+    let setup = Setup::new(Box::new(log), last, Box::new(RealWorld::default()))
+        .followed_by(Box::new(Applying(feed)))
+        .remembered_by(Box::new(past));
+    (EngineHandle::start(setup, std::iter::empty()).unwrap(), thread)
+}
+
+/// Submits from 64 threads, numbered from `from` on.
+fn submit_many(engine: &EngineHandle, policies: &Arc<PolicySet>, from: usize, decisions: usize, mode: &str) {
+    let next = AtomicUsize::new(from);
+    std::thread::scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= from + decisions {
+                        return;
+                    }
+                    submit_as(engine, policies, "growth", n, mode);
                 }
             });
-            elapsed = begun.elapsed();
-            last = decisions;
-            total += decisions;
         }
+    });
+}
+
+/// What a decision costs when there are many already, and how long a restart takes.
+fn growth(policies: &Arc<PolicySet>) {
+    const ROUNDS: usize = 7;
+    const DECISIONS: usize = 3_000;
+    println!("\nentries so far  decisions/s at 64 (median of {ROUNDS})  start-up ms  resident MiB then");
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let memory = directory.path().join("memory");
+    let mut total = 0;
+    for target in [1_000, 100_000_usize, 1_000_000] {
+        let (engine, thread) = start_remembering(&memory);
+        let missing = (target / 3).saturating_sub(total);
+        submit_many(&engine, policies, total, missing, "simulated");
+        total += missing;
         engine.stop();
-        let begun = Instant::now();
-        let engine = start(directory.path(), false);
-        let started = begun.elapsed();
+        thread.join().unwrap();
+        let at = total * 3;
+        let (engine, thread) = start_remembering(&memory);
+        let mut rates: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                let begun = Instant::now();
+                submit_many(&engine, policies, total, DECISIONS, "simulated");
+                total += DECISIONS;
+                rate(DECISIONS, begun.elapsed())
+            })
+            .collect();
         engine.stop();
-        println!("{:>14}  {:>17.0}  {:>11}", total * 3, rate(last, elapsed), started.as_millis());
+        thread.join().unwrap();
+        rates.sort_unstable_by(f64::total_cmp);
+        let (started, resident) = in_a_process_of_its_own("engine", directory.path());
+        println!("{at:>14}  {:>30.0}  {started:>11}  {resident:>17}", rates[ROUNDS / 2]);
+    }
+}
+
+/// A whole gateway with a million entries: 10,000 handoffs under way, and refused ones.
+fn gateway(policies: &Arc<PolicySet>) {
+    println!("\na gateway with 1,000,000 entries, 10,000 active handoffs");
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let (engine, thread) = start_remembering(&directory.path().join("memory"));
+    submit_many(&engine, policies, 0, 10_000, "simulated");
+    submit_many(&engine, policies, 10_000, 323_334, "live");
+    engine.stop();
+    thread.join().unwrap();
+    for start in ["without a snapshot", "with everything current", "once more"] {
+        let (started, resident) = in_a_process_of_its_own("gateway", directory.path());
+        println!("{start:>24}: started in {started} ms, {resident} MiB resident");
+    }
+    fs::remove_file(directory.path().join("memory/views.db")).unwrap();
+    let (started, resident) = in_a_process_of_its_own("gateway", directory.path());
+    println!("{:>24}: started in {started} ms, {resident} MiB resident", "with views made again");
+}
+
+/// Throughput with the state file, when so many handoffs are in it.
+fn active(policies: &Arc<PolicySet>) {
+    println!("\nactive handoffs  decisions/s at 64 with the state file (median of 5)");
+    for count in [10, 1_000, 10_000_usize] {
+        let mut rates: Vec<f64> = (0..5)
+            .map(|_| {
+                let directory = tempfile::tempdir_in(".").unwrap();
+                let engine = start(directory.path(), true);
+                submit_many(&engine, policies, 0, count, "simulated");
+                let begun = Instant::now();
+                // Refused ones: the handoffs under way stay as many as they are.
+                submit_many(&engine, policies, count, 3_000, "live");
+                let rate = rate(3_000, begun.elapsed());
+                engine.stop();
+                rate
+            })
+            .collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        println!("{count:>15}  {:>49.0}", rates[2]);
+    }
+}
+
+/// Starts this program again to start the engine or a gateway there, and reads how long it took, in
+/// milliseconds, and its resident memory then, in MiB.
+fn in_a_process_of_its_own(what: &str, directory: &Path) -> (u64, u64) {
+    let output = Command::new(std::env::current_exe().unwrap()).args(["start", what]).arg(directory).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut words = text.split_whitespace().map(|word| word.parse().unwrap());
+    (words.next().unwrap(), words.next().unwrap())
+}
+
+/// That process.
+fn start_and_say(what: &str, directory: &Path) {
+    let begun = Instant::now();
+    let say = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let kib: u64 = resident.split_whitespace().next().unwrap().parse().unwrap();
+        println!("{} {}", begun.elapsed().as_millis(), kib / 1024);
+    };
+    if what == "gateway" {
+        let gateway = Gateway::open(directory, "bench").unwrap();
+        say();
+        gateway.close().unwrap();
+    } else {
+        let (engine, thread) = start_remembering(&directory.join("memory"));
+        say();
+        engine.stop();
+        thread.join().unwrap();
     }
 }
