@@ -48,11 +48,19 @@ struct Press {
 
 impl Shared {
     fn publish(&self) {
+        self.publish_with(|_| {});
+    }
+
+    /// Publishes the view as it stands, and gives what is made of that very view.
+    fn publish_with<T>(&self, make: impl FnOnce(&StateView) -> T) -> T {
         // In this order everywhere, so that a later document is never followed by an earlier one.
         let mut press = lock(&self.press);
         let Press { publisher, text } = &mut *press;
         text.clear();
-        lock(&self.desk).view.render_into(text);
+        let desk = lock(&self.desk);
+        desk.view.render_into(text);
+        let made = make(&desk.view);
+        drop(desk);
         let published = publisher.publish(text);
         let mut desk = lock(&self.desk);
         match published {
@@ -63,6 +71,7 @@ impl Shared {
             // The decision is durable all the same: the reply leaves, and readiness says what is wrong.
             Err(error) => desk.fault = Some(error.to_string()),
         }
+        made
     }
 }
 
@@ -107,9 +116,7 @@ impl StateWatch {
     /// The view as it stands, to start from next time; nothing if it is too large to be worth it. Published first:
     /// a file that is behind its snapshot could not be measured from there.
     pub fn snapshot(&self, topic_id: &str, seed: &Seed) -> Option<String> {
-        let mut desk = lock(&self.desk);
-        desk.publish();
-        seal_snapshot(&desk.view, topic_id, seed)
+        self.shared.publish_with(|view| seal_snapshot(view, topic_id, seed))
     }
 
     /// Why the file is not what it should be, if it is not.

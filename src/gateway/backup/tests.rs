@@ -119,7 +119,7 @@ fn a_backup_of_a_gateway_at_work_is_consistent() {
         let mut last = 0;
         for _ in 0..20 {
             let made = place.back_up().unwrap();
-            assert!(made.sequence >= last && made.sequence % 3 == 0, "{}", made.sequence);
+            assert!(made.sequence >= last && made.sequence.is_multiple_of(3), "{}", made.sequence);
             last = made.sequence;
             fs::remove_dir_all(place.at("backup")).unwrap();
         }
