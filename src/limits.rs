@@ -69,6 +69,13 @@ pub const SINK_FINISH_MS: u64 = 2_000;
 /// The manifest of a backup; a segment has a line of some 150 bytes in it.
 pub const BACKUP_MANIFEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Traced requests that wait to be told to a collector; how many are told at once; how long they gather; and how long
+/// the collector may take.
+pub const SPAN_REQUESTS_WAITING_MAX: usize = 4_096;
+pub const SPAN_REQUESTS_AT_ONCE: usize = 256;
+pub const SPAN_GATHER_MS: u64 = 500;
+pub const SPAN_POST_MS: u64 = 3_000;
+
 /// TaskSpecs in one request.
 pub const BATCH_HANDOFFS_MAX: usize = 1_000;
 

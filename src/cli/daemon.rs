@@ -85,9 +85,7 @@ impl Daemon {
         notify::tell("STOPPING=1");
         tracing::info!("stopping");
         let finished = app.gateway().finish();
-        if let Some(sink) = app.sink() {
-            sink.stop();
-        }
+        app.finish();
         // What is still waiting on a socket has been told to end; nothing more is decided.
         runtime.shutdown_timeout(Duration::from_secs(1));
         served?;

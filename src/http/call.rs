@@ -1,13 +1,14 @@
 //! A request that has passed the door: who calls, with which parameters, and its body when it is asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::App;
+use super::metrics::Step;
 use super::problem::{Kind, Problem};
 use super::query::Query;
 use super::trace::Trace;
@@ -37,6 +38,14 @@ impl Call {
     /// Who calls; endpoints that need a token have one.
     pub(super) fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(|| Problem::new(Kind::AuthRequired, "this needs a token"))
+    }
+
+    /// Takes the time of a step that began then, and says when the next one begins.
+    pub(super) fn step(&self, step: Step, began: Instant) -> Instant {
+        if let Some(span) = &self.trace.span {
+            span.mark(step, began);
+        }
+        self.app.metrics.step(step, began)
     }
 
     /// Reads a JSON body of at most so many bytes.

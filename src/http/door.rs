@@ -16,6 +16,7 @@ use super::endpoint::{Endpoint, Place};
 use super::endpoints::ENDPOINTS;
 use super::problem::{Kind, Problem};
 use super::query::Query;
+use super::spans::Span;
 use super::trace::Trace;
 use crate::callers::{Caller, RequestFault, SIGNATURE_HEADER, SignedRequest, verify};
 use crate::gateway::Rules;
@@ -41,8 +42,11 @@ type Captured = Result<RawPathParams, RawPathParamsRejection>;
 async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, request: Request) -> Response {
     let began = Instant::now();
     let metrics = app.metrics.clone();
-    let trace = Trace::of(request.headers());
-    let outgoing = trace.outgoing.clone();
+    let mut trace = Trace::of(request.headers());
+    // What needs no token is asked all the time, and a stream has no end to measure.
+    let spans = app.spans.clone().filter(|_| endpoint.act.is_some() && !endpoint.is_stream);
+    trace.span = spans.as_ref().map(|_| Span::begin());
+    let (outgoing, traced) = (trace.outgoing.clone(), trace.clone());
     let patience = app.settings.server.request_timeout;
     let handling = handle(endpoint, app, captured, request, trace);
     let result = if endpoint.is_stream {
@@ -68,6 +72,9 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
         response.headers_mut().insert(HeaderName::from_static("traceparent"), outgoing);
     }
     metrics.request(endpoint.id, response.status().as_u16(), began.elapsed());
+    if let (Some(spans), Some(span)) = (&spans, &traced.span) {
+        spans.end(span, &traced, endpoint, response.status().as_u16());
+    }
     response
 }
 

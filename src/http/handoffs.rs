@@ -28,7 +28,7 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let bytes_max = call.app.settings.server.body_bytes_max;
     let bytes = call.json_body(bytes_max).await?;
     let metrics = call.app.metrics.clone();
-    let began = metrics.step(Step::Read, began);
+    let began = call.step(Step::Read, began);
     let body = text_of(&bytes).inspect_err(|_| metrics.unreadable())?;
     let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Submit));
     let candidate = Candidate::judge(body.clone(), ruling, clock::now()).map_err(|fault| {
@@ -37,15 +37,18 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     })?;
     let candidate = candidate.traced(call.trace.incoming.as_deref());
     let delegated = candidate.is_delegated();
-    let began = metrics.step(Step::Judge, began);
+    let began = call.step(Step::Judge, began);
     let (sender, receiver) = oneshot::channel();
     // A caller that has gone away is told nothing; the decision stands all the same.
     call.app.gateway.engine().submit(candidate, Box::new(move |result| drop(sender.send(result))))?;
     let decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
-    let began = metrics.step(Step::Commit, began);
+    let began = call.step(Step::Commit, began);
+    if let Some(span) = &call.trace.span {
+        span.decided(&decided);
+    }
     let answer = answer(&decided, &body, delegated, &call.rules, &call.app.gateway);
     let response = respond(status(&decided), &answer, decided.handoff_id.as_deref());
-    metrics.step(Step::Answer, began);
+    call.step(Step::Answer, began);
     Ok(response)
 }
 

@@ -26,6 +26,18 @@ pub(super) enum Step {
     Answer,
 }
 
+impl Step {
+    /// The name of its span.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Judge => "judge",
+            Self::Commit => "commit",
+            Self::Answer => "answer",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByStep {
     step: Step,
@@ -86,6 +98,9 @@ pub struct Metrics {
     reload_failing: Gauge,
     sink_behind: Gauge<u64, AtomicU64>,
     sink_faults: Counter,
+    spans_dropped: Counter,
+    /// Two who ask at once must not both add what was counted elsewhere.
+    rendering: Mutex<()>,
 }
 
 impl Default for Metrics {
@@ -126,6 +141,8 @@ impl Metrics {
             reload_failing: Gauge::default(),
             sink_behind: Gauge::default(),
             sink_faults: Counter::default(),
+            spans_dropped: Counter::default(),
+            rendering: Mutex::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -208,6 +225,11 @@ impl Metrics {
             made.sink_faults.clone(),
         );
         registry.register(
+            "spans_dropped",
+            "Traced requests whose spans the collector did not get",
+            made.spans_dropped.clone(),
+        );
+        registry.register(
             "build",
             "What is running",
             Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
@@ -255,6 +277,7 @@ impl Metrics {
 
     /// The text that Prometheus reads, with what is only known when it asks.
     pub(super) fn render(&self, app: &App) -> String {
+        let _turn = self.rendering.lock().unwrap_or_else(PoisonError::into_inner);
         let engine = app.gateway.engine();
         let head = engine.head();
         self.waiting.set(i64::try_from(engine.waiting()).unwrap_or(i64::MAX));
@@ -265,6 +288,10 @@ impl Metrics {
             self.sink_behind.set(head.saturating_sub(progress.written));
             let counted = self.sink_faults.get();
             self.sink_faults.inc_by(progress.faults.saturating_sub(counted));
+        }
+        if let Some(spans) = &app.spans {
+            let counted = self.spans_dropped.get();
+            self.spans_dropped.inc_by(spans.dropped().saturating_sub(counted));
         }
         let digest = app.rules.current().in_force.policies.digest().to_string();
         self.policy.clear();

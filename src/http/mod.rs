@@ -22,6 +22,7 @@ mod problem;
 mod query;
 mod reads;
 mod schemas;
+mod spans;
 mod streams;
 mod tls;
 mod tokens;
@@ -37,6 +38,7 @@ use crate::os::clock;
 use crate::settings::Settings;
 use limiter::Limiter;
 use reads::Readers;
+use spans::Exporter;
 
 pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;
@@ -54,6 +56,7 @@ pub struct App {
     nonces: Nonces,
     probe: Probe,
     sink: Option<Sink>,
+    spans: Option<Arc<Exporter>>,
     /// True when it is time for streams to end.
     stopping: watch::Sender<bool>,
     /// One verification at a time.
@@ -70,6 +73,7 @@ impl App {
         let limiter = Limiter::new(&settings.server);
         let probe = Probe::start(gateway.files().probe(), gateway.engine().clone())?;
         let sink = Sink::start(&gateway, &settings.sink)?;
+        let spans = Exporter::start(&settings.otlp)?.map(Arc::new);
         Ok(Arc::new(Self {
             gateway,
             rules,
@@ -80,6 +84,7 @@ impl App {
             nonces: Nonces::since(clock::now()),
             probe,
             sink,
+            spans,
             stopping: watch::Sender::new(false),
             verifying: Arc::new(Semaphore::new(1)),
         }))
@@ -91,6 +96,16 @@ impl App {
 
     pub fn rules(&self) -> &RuleKeeper {
         &self.rules
+    }
+
+    /// Ends what works beside the door, once the gateway has finished.
+    pub fn finish(&self) {
+        if let Some(sink) = &self.sink {
+            sink.stop();
+        }
+        if let Some(spans) = &self.spans {
+            spans.stop();
+        }
     }
 
     /// The lines for log shippers, if there are to be any.

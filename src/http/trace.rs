@@ -1,7 +1,10 @@
 //! W3C trace context: taken in, stored with the decision, and passed on.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, HeaderValue};
 
+use super::spans::Span;
 use crate::os::random;
 use crate::proof::to_hex;
 
@@ -12,6 +15,8 @@ pub(crate) struct Trace {
     pub(crate) incoming: Option<String>,
     /// What is passed on: the same trace, with a span of our own.
     pub(crate) outgoing: Option<HeaderValue>,
+    /// Where a request that is traced leaves its marks.
+    pub(super) span: Option<Arc<Span>>,
 }
 
 impl Trace {
@@ -24,7 +29,7 @@ impl Trace {
             let (trace, flags) = (text.get(3..35)?, text.get(53..55)?);
             HeaderValue::from_str(&format!("00-{trace}-{}-{flags}", to_hex(span.as_slice()))).ok()
         });
-        Self { incoming: incoming.map(str::to_owned), outgoing }
+        Self { incoming: incoming.map(str::to_owned), outgoing, span: None }
     }
 }
 
