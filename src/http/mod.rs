@@ -43,6 +43,7 @@ use spans::Exporter;
 pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;
 pub use openapi::document as openapi_document;
+pub use problem::problems_markdown;
 
 /// What every request shares.
 #[derive(Debug)]

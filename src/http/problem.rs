@@ -56,6 +56,16 @@ kinds! {
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }
 
+/// The table of all problems, for `docs/api.md`.
+pub fn problems_markdown() -> String {
+    let mut text = String::from("| code | status | |\n| --- | --- | --- |\n");
+    for kind in Kind::ALL {
+        let row = format!("| `{}` | {} | {} |\n", kind.code(), kind.status().as_u16(), kind.title());
+        text.push_str(&row);
+    }
+    text
+}
+
 /// A problem, on its way to the caller. Small, for it is the rare case of every handler's result.
 #[derive(Debug)]
 pub(crate) struct Problem(Box<Told>);
