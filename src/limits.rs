@@ -210,3 +210,9 @@ pub const SNAPSHOT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Entries that the views may be behind before the writer waits for them.
 pub const VIEW_ENTRIES_BEHIND_MAX: u64 = 30_000;
+
+/// Artifacts of one task stream: as many as a completion can name.
+pub const STREAM_ARTIFACTS_MAX: usize = 100;
+
+/// What a file of events may weigh when it is read as a whole.
+pub const WIRE_FILE: Bounds = Bounds { bytes_max: 1024 * 1024 * 1024, levels_max: 68 };

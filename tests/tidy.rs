@@ -41,11 +41,12 @@ fn for_each_source(mut f: impl FnMut(&str, &str)) {
 /// The rooms in layers: a room may name rooms of the layers before its own, and its own parts.
 ///
 /// `policy/load.rs` and `ledger` also name `os`, which is every hand's.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["json", "timestamp"],
     &["limits"],
     &["proof"],
-    &["contract", "wire", "evidence"],
+    &["contract", "evidence"],
+    &["wire"],
     &["policy", "ledger", "sealing"],
     &["dispatch"],
     &["callers", "gates", "settings", "state", "views"],

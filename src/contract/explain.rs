@@ -30,6 +30,13 @@ pub struct Finding {
     pub(super) schema_path: String,
 }
 
+impl Finding {
+    /// Where in the schema the broken constraint stands.
+    pub(crate) fn schema_path(&self) -> &str {
+        &self.schema_path
+    }
+}
+
 impl Compiled {
     /// Compiles a schema. Nothing is fetched: one that refers to another document is refused, and so is a
     /// pattern that needs backtracking, for an input could make it run for ever.

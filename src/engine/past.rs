@@ -142,7 +142,7 @@ impl Past for ViewsPast {
         };
         self.rows(&own, &mut last).map_err(unread)?;
         let mut routes = HashSet::new();
-        for kind in Kind::ALL {
+        for kind in Kind::ALL.iter().copied() {
             let filter = EntryFilter { kind: Some(kind.as_str()), ..EntryFilter::default() };
             let mut tell = |row: EntryRow| match told_by(kind) {
                 Told::Nothing => false,
@@ -191,12 +191,38 @@ fn told_by(kind: Kind) -> Told {
         Kind::PolicyLoaded | Kind::EpochBegun => Told::ByTheLast,
         Kind::RouteDeclared | Kind::RouteRemoved => Told::ByTheLastOfEachStream,
         Kind::TokenCreated | Kind::TokenRevoked | Kind::KeyAdded | Kind::KeyRemoved => Told::ByAll,
-        // What these say is in the claims, or is of no consequence.
+        // What these say is in the claims, or is of no consequence to what is decided.
         Kind::TaskCreated
-        | Kind::GateDecided
-        | Kind::ApprovalRequested
         | Kind::TaskAvailable
         | Kind::TaskRejected
-        | Kind::StateReplaced => Told::Nothing,
+        | Kind::TaskClaimed
+        | Kind::TaskStarted
+        | Kind::TaskBlocked
+        | Kind::ArtifactReady
+        | Kind::TaskComplete
+        | Kind::TaskFailed
+        | Kind::TaskCancelled
+        | Kind::GateDecided
+        | Kind::ApprovalRequested
+        | Kind::ApprovalGranted
+        | Kind::ApprovalRejected
+        | Kind::AuthorizationCreated
+        | Kind::AuthorizationUsed
+        | Kind::AuthorizationRevoked
+        | Kind::PromotionDecided
+        | Kind::PromotionAdvanced
+        | Kind::PromotionReset
+        | Kind::PromotionEvidence
+        | Kind::RollbackExecuted
+        | Kind::RollbackLifted
+        | Kind::FreezeSet
+        | Kind::FreezeLifted
+        | Kind::MentionChanged
+        | Kind::MentionObserved
+        | Kind::MentionMarked
+        | Kind::StateReplaced
+        | Kind::PushCreated
+        | Kind::PushRemoved
+        | Kind::MessageSent => Told::Nothing,
     }
 }

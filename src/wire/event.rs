@@ -34,6 +34,29 @@ pub enum Sender<'e> {
     Runner(&'e str),
 }
 
+/// What kind of sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SenderClass {
+    System,
+    Human,
+    Agent,
+    Runner,
+}
+
+impl SenderClass {
+    pub const ALL: [Self; 4] = [Self::System, Self::Human, Self::Agent, Self::Runner];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Human => "human",
+            Self::Agent => "agent",
+            Self::Runner => "runner",
+        }
+    }
+}
+
 /// Where an event comes from.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lineage<'e> {
@@ -92,7 +115,30 @@ impl Event<'_> {
     }
 }
 
-impl Sender<'_> {
+impl<'e> Sender<'e> {
+    /// Reads `system`, `human:<name>`, `agent:<id>` or `runner:<id>`.
+    pub fn parse(text: &'e str) -> Option<Self> {
+        if text == "system" {
+            return Some(Self::System);
+        }
+        match text.split_once(':')? {
+            (_, "") => None,
+            ("human", name) => Some(Self::Human(name)),
+            ("agent", id) => Some(Self::Agent(id)),
+            ("runner", id) => Some(Self::Runner(id)),
+            _ => None,
+        }
+    }
+
+    pub fn class(self) -> SenderClass {
+        match self {
+            Self::System => SenderClass::System,
+            Self::Human(_) => SenderClass::Human,
+            Self::Agent(_) => SenderClass::Agent,
+            Self::Runner(_) => SenderClass::Runner,
+        }
+    }
+
     fn write(self, text: &mut String) {
         let (prefix, name) = match self {
             Self::System => ("system", ""),
@@ -155,7 +201,7 @@ mod tests {
 
     #[test]
     fn an_event_is_canonical_text_with_every_member_in_place() {
-        for kind in Kind::ALL {
+        for kind in Kind::ALL.iter().copied() {
             let text = Event { kind, ..event() }
                 .to_text(|payload| {
                     payload.count("attempt", 1);
@@ -179,6 +225,20 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["sender"], "system");
         assert_eq!(value["stream"].as_object().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn a_sender_is_read_as_it_is_written() {
+        for text in ["system", "human:rita", "agent:crypto-sage", "runner:a:b"] {
+            let sender = Sender::parse(text).unwrap();
+            let mut written = String::new();
+            sender.write(&mut written);
+            assert_eq!(written, format!("\"{text}\""));
+            assert_eq!(text.split(':').next(), Some(sender.class().as_str()));
+        }
+        for text in ["", "System", "system:", "agent", "agent:", "robot:x"] {
+            assert_eq!(Sender::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -52,6 +52,53 @@ pub enum StreamId<'s> {
     Gateway { topic_id: &'s str },
 }
 
+/// What a stream is about, by the first word of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamKind {
+    /// One attempt at a handoff.
+    Task,
+    /// A route.
+    Phase,
+    /// The gateway itself.
+    Project,
+}
+
+impl StreamKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Phase => "phase",
+            Self::Project => "project",
+        }
+    }
+}
+
+impl<'s> StreamId<'s> {
+    /// Reads a stream's name; nothing for streams that no event of ours stands in.
+    pub fn parse(name: &'s str) -> Option<Self> {
+        match name.split_once(':')? {
+            ("task", rest) => {
+                let (handoff_id, number) = rest.rsplit_once(":attempt:")?;
+                let attempt: u32 = number.parse().ok()?;
+                // One name for one stream: `01` and `+1` are not ours.
+                (attempt.to_string() == number).then_some(Self::Handoff { handoff_id, attempt })
+            }
+            ("phase", route_key) => Some(Self::Route { route_key }),
+            ("project", topic_id) => Some(Self::Gateway { topic_id }),
+            _ => None,
+        }
+    }
+
+    pub fn kind(self) -> StreamKind {
+        match self {
+            Self::Handoff { .. } => StreamKind::Task,
+            Self::Route { .. } => StreamKind::Phase,
+            Self::Gateway { .. } => StreamKind::Project,
+        }
+    }
+}
+
 impl fmt::Display for StreamId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,9 +132,19 @@ mod tests {
 
     #[test]
     fn a_stream_has_the_name_that_the_protocol_gives_it() {
-        let check = |stream: StreamId<'_>, name: &str| assert_eq!(stream.to_string(), name);
+        let check = |stream: StreamId<'_>, name: &str| {
+            assert_eq!(stream.to_string(), name);
+            assert_eq!(StreamId::parse(name), Some(stream));
+        };
         check(StreamId::Handoff { handoff_id: "hs_12345678", attempt: 2 }, "task:hs_12345678:attempt:2");
         check(StreamId::Route { route_key: "route.v1" }, "phase:route.v1");
         check(StreamId::Gateway { topic_id: "gw_1" }, "project:gw_1");
+        check(
+            StreamId::Handoff { handoff_id: "hs_1:attempt:7", attempt: 1 },
+            "task:hs_1:attempt:7:attempt:1",
+        );
+        for name in ["task:hs_1", "task:hs_1:attempt:01", "task:hs_1:attempt:+1", "agent:x", "phase"] {
+            assert_eq!(StreamId::parse(name), None, "{name}");
+        }
     }
 }

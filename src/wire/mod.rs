@@ -1,15 +1,37 @@
-//! Agent Wire v1.1: the events that the gateway writes, as canonical text.
+//! Agent Wire v1.1: events as the gateway writes them and as others send them, and what they come to.
 //!
-//! Owns the envelope, ids, stream names and the normalized state of each event type. An event is made once,
-//! becomes text once, and that text is what the ledger hashes, so it is canonical (RFC 8785) from the start.
+//! Owns the envelope, ids, stream names, the schemas and contracts of `docs/`, and the reducer. An event that the
+//! gateway makes becomes text once, and that text is what the ledger hashes, so it is canonical (RFC 8785) from the
+//! start. One that somebody sends is read strictly ([`Envelope::parse`]) before anybody looks at what it says, and
+//! its place is judged by the [`Reducer`], which is a function of the events before it and of nothing else.
 //!
-//! Deliberately absent: reading other people's events, the state machine and the reducer, which come with the
-//! lifecycle; and the ledger's own metadata, which is not part of an event.
+//! Deliberately absent: time (a lease that has ended is an event like any other), who a caller is, and the ledger's
+//! own metadata, which is not part of an event.
 
+mod contracts;
+mod envelope;
 mod event;
+mod fault;
 mod id;
 mod kind;
+mod lifecycle;
+mod own;
+mod reducer;
+mod schemas;
+mod state;
+mod task;
 
-pub use event::{Event, EventTooLarge, Lineage, Payload, Sender};
-pub use id::{StreamId, WireId};
-pub use kind::{Category, Kind};
+pub use contracts::{
+    A2aState, A2aUpdate, CONTRACT_TEXTS, ContractFault, ContractTexts, Contracts, EventRule, NoTransition,
+};
+pub use envelope::{Contents, Envelope};
+pub use event::{Event, EventTooLarge, Lineage, Payload, Sender, SenderClass};
+pub use fault::{WireCode, WireFault};
+pub use id::{StreamId, StreamKind, WireId};
+pub use kind::{Category, Kind, UnknownKind};
+pub use lifecycle::{Halt, Parties, may_send};
+pub use own::{ProjectState, RouteState};
+pub use reducer::{Applied, Reducer};
+pub use schemas::wire_schemas;
+pub use state::{State, UnknownState};
+pub use task::{Artifact, ContextState, TaskState};
