@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::event::Seen;
 use super::fault::ViewsFault;
-use super::status::Status;
+use super::status;
 use super::words::Words;
 use crate::ledger::Entry;
 use crate::proof::from_hex;
@@ -165,7 +165,7 @@ impl Held {
     ) -> Result<(), ViewsFault> {
         let row = &mut self.row;
         row.updated = sequence;
-        if let Some(status) = Status::after(seen.kind) {
+        if let Some(status) = status::after(seen.kind) {
             row.status = words.number(store, status.as_str())?;
         }
         let codes = words.list(store, &seen.codes())?;

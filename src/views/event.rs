@@ -2,6 +2,7 @@
 
 use crate::json::{Bounds, Document, Value, read};
 use crate::limits;
+use crate::wire::StreamId;
 
 const EVENT: Bounds = Bounds { bytes_max: limits::EVENT_BYTES_MAX, levels_max: limits::EVENT_LEVELS_MAX };
 
@@ -58,8 +59,8 @@ impl<'d> Seen<'d> {
 
 /// The handoffId and the attempt that a stream's name says, if it is the stream of a handoff.
 pub(super) fn handoff_stream(stream_id: &str) -> Option<(&str, u32)> {
-    let (handoff_id, attempt) = stream_id.strip_prefix("task:")?.rsplit_once(":attempt:")?;
-    // One name for one stream: `01` and `+1` are not ours.
-    let number: u32 = attempt.parse().ok()?;
-    (number.to_string() == attempt).then_some((handoff_id, number))
+    match StreamId::parse(stream_id)? {
+        StreamId::Handoff { handoff_id, attempt } => Some((handoff_id, attempt)),
+        StreamId::Route { .. } | StreamId::Gateway { .. } => None,
+    }
 }

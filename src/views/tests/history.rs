@@ -223,7 +223,7 @@ impl History {
             sequences.push(sequence);
             row.updated_sequence = sequence;
             row.updated_at.clone_from(&consensus_timestamp);
-            row.status = Status::after(kind).unwrap_or(row.status);
+            row.status = super::super::status::after(kind).unwrap_or(row.status);
             if decision.is_some() {
                 row.decision.clone_from(&decision);
                 row.decided_sequence = Some(sequence);
