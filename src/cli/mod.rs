@@ -23,6 +23,7 @@ mod sign;
 mod state;
 mod tail;
 mod token;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,6 +91,9 @@ enum Command {
     Backup(backup::Backup),
     /// Put a backup into a workspace that has no ledger yet
     Restore(backup::Restore),
+    /// Check Agent Wire events, and reduce them to state
+    #[command(subcommand)]
+    Wire(wire::WireCommand),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -156,6 +160,7 @@ pub fn run() -> ExitCode {
         Command::Receipt(command) => command.run(&context),
         Command::Backup(command) => command.run(&context),
         Command::Restore(command) => command.run(&context),
+        Command::Wire(command) => command.run(&context),
         Command::Completions(command) => command.run(&context),
     };
     match result {
