@@ -216,3 +216,21 @@ pub const STREAM_ARTIFACTS_MAX: usize = 100;
 
 /// What a file of events may weigh when it is read as a whole.
 pub const WIRE_FILE: Bounds = Bounds { bytes_max: 1024 * 1024 * 1024, levels_max: 68 };
+
+/// How long the command line waits for a connection and for an answer, and what an answer may weigh.
+pub const CLIENT_CONNECT_S: u64 = 5;
+pub const CLIENT_REQUEST_S: u64 = 60;
+pub const CLIENT_ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How often the command line asks again when an answer was lost or the gateway is busy, and how long it waits in
+/// between, at least and at most.
+pub const CLIENT_TRIES_MAX: u32 = 5;
+pub const CLIENT_RETRY_MS: u64 = 200;
+pub const CLIENT_RETRY_WAIT_MS_MAX: u64 = 10_000;
+
+/// TaskSpecs, and their bytes together, that the command line sends in one request.
+pub const CLIENT_BATCH_HANDOFFS_MAX: usize = 100;
+pub const CLIENT_BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// Decisions whose reasons are written out for people; of more there is the table.
+pub const CLIENT_EXPLAINED_MAX: usize = 10;

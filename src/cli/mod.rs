@@ -7,6 +7,7 @@ mod adopt;
 mod audit;
 mod backup;
 mod check;
+mod client;
 mod completions;
 mod daemon;
 mod evidence;
@@ -21,6 +22,7 @@ mod receipt;
 mod serve;
 mod sign;
 mod state;
+mod submit;
 mod tail;
 mod token;
 mod wire;
@@ -61,6 +63,8 @@ enum Command {
     Init(init::Init),
     /// Say what the gates say about TaskSpecs, without submitting them
     Check(check::Check),
+    /// Ask the gateway for handoffs, and print what was decided
+    Submit(submit::Submit),
     /// Sign the envelope of a delegated TaskSpec and print the TaskSpec
     Sign(sign::Sign),
     /// Manage the keys that prove who signed
@@ -103,6 +107,8 @@ enum Command {
 enum Exit {
     Done,
     Refused,
+    /// What was given cannot be used, and that has been said.
+    Unusable,
     Unavailable,
     NeedsApproval,
 }
@@ -149,6 +155,7 @@ pub fn run() -> ExitCode {
         Command::Serve(command) => command.run(&context),
         Command::Init(command) => command.run(&context),
         Command::Check(command) => command.run(&context),
+        Command::Submit(command) => command.run(&context),
         Command::Sign(command) => command.run(&context),
         Command::Key(command) => command.run(&context),
         Command::Token(command) => command.run(&context),
@@ -166,6 +173,7 @@ pub fn run() -> ExitCode {
     match result {
         Ok(Exit::Done) => ExitCode::SUCCESS,
         Ok(Exit::Refused) => ExitCode::from(1),
+        Ok(Exit::Unusable) => ExitCode::from(2),
         Ok(Exit::Unavailable) => ExitCode::from(3),
         Ok(Exit::NeedsApproval) => ExitCode::from(4),
         Err(Failure(message)) => {

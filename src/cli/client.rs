@@ -1,0 +1,546 @@
+//! Talks to a gateway: the workspace's own, or the one that `--url` names.
+//!
+//! Small and blocking. Nobody on the way may point elsewhere (no redirects), and no answer is waited for or read
+//! without end. The token goes into one header and nowhere else.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::Value as Json;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use zeroize::Zeroizing;
+
+use super::{Context, Exit, Failure, read_input};
+use crate::callers::TokenFiles;
+use crate::gateway::{Files, WorkspaceLock};
+use crate::json::printable;
+use crate::limits;
+use crate::settings::Effective;
+
+/// Which gateway to talk to, and as whom.
+#[derive(Debug, Args)]
+pub(super) struct ClientFlags {
+    /// The gateway, such as https://gateway.example:7420; without it, the one that serves the workspace
+    #[arg(long, global = true, value_name = "URL", env = "HANDOFFD_URL", hide_env_values = true)]
+    url: Option<String>,
+
+    /// The token; rather put it into HANDOFFD_TOKEN, or leave it in memory/admin.token
+    #[arg(long, global = true, value_name = "TOKEN")]
+    token: Option<TokenArgument>,
+
+    /// Trust the certificates in this PEM file, and no others
+    #[arg(long, global = true, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+/// A command that may act on a gateway elsewhere.
+#[derive(Debug, Args)]
+pub(super) struct Remote<C: Subcommand> {
+    #[command(flatten)]
+    pub(super) client: ClientFlags,
+
+    #[command(subcommand)]
+    pub(super) command: C,
+}
+
+/// A token from the command line.
+#[derive(Clone)]
+struct TokenArgument(Zeroizing<String>);
+
+impl std::str::FromStr for TokenArgument {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+}
+
+impl fmt::Debug for TokenArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// A gateway that can be asked.
+pub(super) struct Client {
+    agent: ureq::Agent,
+    /// Scheme, host and port.
+    base: String,
+    authorization: Option<Zeroizing<String>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({})", self.base)
+    }
+}
+
+/// What a request is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ask<'b> {
+    Get,
+    Delete,
+    Post(Option<&'b [u8]>),
+}
+
+/// An answer that is no problem.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) body: Json,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Nobody listens there.
+    Refused(String),
+    /// The answer was lost on the way; what was asked for may have been done.
+    Lost(String),
+    /// It is busy, or cannot decide now.
+    Busy { why: String, wait_s: Option<u64> },
+    /// It answers, and the answer is no.
+    Told { status: u16, why: String },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) | Self::Lost(why) | Self::Busy { why, .. } | Self::Told { why, .. } => {
+                f.write_str(why)
+            }
+        }
+    }
+}
+
+impl Trouble {
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Self::Told { status, .. } if *status < 500 => Exit::Unusable,
+            _ => Exit::Unavailable,
+        }
+    }
+
+    /// Says it, and how the command ends.
+    pub(super) fn end(&self, context: &Context) -> Exit {
+        context.printer.error(&self.to_string());
+        self.exit()
+    }
+}
+
+/// Why there is nobody to ask.
+#[derive(Debug)]
+pub(super) enum NoClient {
+    Wrong(Failure),
+    /// No gateway serves the workspace.
+    NotRunning(String),
+}
+
+impl From<Failure> for NoClient {
+    fn from(failure: Failure) -> Self {
+        Self::Wrong(failure)
+    }
+}
+
+impl NoClient {
+    pub(super) fn end(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Wrong(failure) => Err(failure),
+            Self::NotRunning(why) => {
+                context.printer.error(&why);
+                Ok(Exit::Unavailable)
+            }
+        }
+    }
+}
+
+impl ClientFlags {
+    /// Is another gateway meant than the workspace's own?
+    pub(super) fn is_remote(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| !url.is_empty())
+    }
+
+    /// The gateway that is meant.
+    pub(super) fn connect(&self, context: &Context) -> Result<Client, NoClient> {
+        let token = self.token(context)?;
+        match self.url.as_deref().filter(|url| !url.is_empty()) {
+            Some(url) => {
+                let base = Base::parse(url).map_err(Failure)?;
+                if base.is_in_clear() && token.is_some() {
+                    context.printer.note("the token goes over the network in the clear; use https");
+                }
+                let token = token.ok_or_else(|| {
+                    Failure::new("a gateway elsewhere needs a token; put it into HANDOFFD_TOKEN")
+                })?;
+                Ok(Client::new(base, Some(&token), self.roots(None)?)?)
+            }
+            None => match self.own(context)? {
+                Some(client) => Ok(client),
+                None => Err(NoClient::NotRunning(format!(
+                    "no gateway serves {}; start one with: handoffd serve{}",
+                    context.workspace.root().display(),
+                    workspace_flag(context),
+                ))),
+            },
+        }
+    }
+
+    /// The workspace's own gateway, if one runs.
+    pub(super) fn own(&self, context: &Context) -> Result<Option<Client>, Failure> {
+        let root = context.workspace.root();
+        let Some(address) = own_address(context)? else { return Ok(None) };
+        let token = match self.token(context)? {
+            Some(token) => Some(token),
+            None => TokenFiles::of(root).read_admin()?,
+        };
+        // What it was told by flags or its own environment cannot be known; the file is what is left.
+        let tls = Effective::load(root, Vec::new()).ok().map(|effective| effective.settings.tls);
+        let certificate = tls.and_then(|tls| tls.certificate).map(|path| root.join(path));
+        let base = Base::of(address, certificate.is_some());
+        Client::new(base, token.as_deref().map(String::as_str), self.roots(certificate)?).map(Some)
+    }
+
+    fn token(&self, context: &Context) -> Result<Option<Zeroizing<String>>, Failure> {
+        if let Some(TokenArgument(token)) = &self.token {
+            context.printer.note(
+                "others on this machine can see a token on a command line; put it into HANDOFFD_TOKEN instead",
+            );
+            return Ok(Some(token.clone()));
+        }
+        match std::env::var("HANDOFFD_TOKEN") {
+            Ok(token) if !token.is_empty() => Ok(Some(Zeroizing::new(token))),
+            Ok(_) | Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => Err(Failure::new("HANDOFFD_TOKEN is not a token")),
+        }
+    }
+
+    fn roots(&self, own: Option<PathBuf>) -> Result<Option<RootCerts>, Failure> {
+        let Some(path) = self.ca.clone().or(own) else { return Ok(None) };
+        let bytes = read_input(&path, limits::WORKSPACE_FILE.bytes_max)?;
+        let mut certificates: Vec<Certificate<'static>> = Vec::new();
+        for item in parse_pem(&bytes) {
+            if let Ok(PemItem::Certificate(certificate)) = item {
+                certificates.push(certificate);
+            }
+        }
+        if certificates.is_empty() {
+            return Err(Failure(format!("{}: has no certificate in PEM form", path.display())));
+        }
+        Ok(Some(RootCerts::new_with_certs(&certificates)))
+    }
+}
+
+/// Where the workspace is served, if it is.
+pub(super) fn own_address(context: &Context) -> Result<Option<SocketAddr>, Failure> {
+    let files = Files::of(context.workspace.root());
+    let holder = WorkspaceLock::holder(&files.lock()).map_err(|fault| Failure::new(fault.to_string()))?;
+    // Some commands hold the workspace for a moment and serve nothing.
+    Ok(holder.and_then(|holder| holder.address.parse().ok()))
+}
+
+pub(super) fn workspace_flag(context: &Context) -> String {
+    let root = context.workspace.root();
+    if root == std::path::Path::new(".") { String::new() } else { format!(" --workspace {}", root.display()) }
+}
+
+/// Scheme, host and port of a gateway.
+#[derive(Debug, PartialEq, Eq)]
+struct Base {
+    text: String,
+    is_https: bool,
+    is_here: bool,
+}
+
+impl Base {
+    fn of(address: SocketAddr, is_https: bool) -> Self {
+        let ip = match address.ip() {
+            ip if !ip.is_unspecified() => ip,
+            IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+            IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        let scheme = if is_https { "https" } else { "http" };
+        let text = format!("{scheme}://{}", SocketAddr::new(ip, address.port()));
+        Self { text, is_https, is_here: true }
+    }
+
+    /// Reads `--url`. What is wrong with it is said without showing it: there may be a password in it.
+    fn parse(url: &str) -> Result<Self, String> {
+        const SHAPE: &str = "such as https://gateway.example:7420";
+        let (scheme, rest) = url
+            .split_once("://")
+            .ok_or_else(|| format!("--url must begin with https:// or http://, {SHAPE}"))?;
+        let is_https = match scheme {
+            "https" => true,
+            "http" => false,
+            _ => return Err(format!("--url must begin with https:// or http://, {SHAPE}")),
+        };
+        let host = rest.strip_suffix('/').unwrap_or(rest);
+        if host.contains('@') {
+            return Err("--url has a user or a password in it; give a token with HANDOFFD_TOKEN".to_owned());
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+        if host.is_empty() || !host.chars().all(plain) {
+            return Err(format!("--url takes a scheme, a host and a port, {SHAPE}"));
+        }
+        let name = host.rsplit_once(':').map_or(host, |(name, port)| {
+            if port.bytes().all(|byte| byte.is_ascii_digit()) { name } else { host }
+        });
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let is_here = name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        Ok(Self { text: format!("{scheme}://{host}"), is_https, is_here })
+    }
+
+    fn is_in_clear(&self) -> bool {
+        !self.is_https && !self.is_here
+    }
+}
+
+impl Client {
+    fn new(base: Base, token: Option<&str>, roots: Option<RootCerts>) -> Result<Self, Failure> {
+        let authorization = match token {
+            Some(token) if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                return Err(Failure::new("that is no token: one begins with hd_ and has no spaces"));
+            }
+            Some(token) => Some(Zeroizing::new(format!("Bearer {token}"))),
+            None => None,
+        };
+        let mut tls = TlsConfig::builder();
+        if let Some(roots) = roots {
+            tls = tls.root_certs(roots);
+        }
+        let config = ureq::Agent::config_builder()
+            .timeout_connect(Some(Duration::from_secs(limits::CLIENT_CONNECT_S)))
+            .timeout_global(Some(Duration::from_secs(limits::CLIENT_REQUEST_S)))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            // A proxy that the environment names is for the world, not for this machine.
+            .proxy(if base.is_here { None } else { ureq::Proxy::try_from_env() })
+            .user_agent(concat!("handoffd/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls.build())
+            .build();
+        Ok(Self { agent: config.into(), base: base.text, authorization })
+    }
+
+    /// A client for a gateway in this process.
+    pub(super) fn here(address: SocketAddr, token: &str) -> Result<Self, Failure> {
+        Self::new(Base::of(address, false), Some(token), None)
+    }
+
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Asks once.
+    pub(super) fn ask(&self, ask: Ask<'_>, path: &str) -> Result<Reply, Trouble> {
+        let url = format!("{}{path}", self.base);
+        let sent = match ask {
+            Ask::Get => self.with_token(self.agent.get(&url)).call(),
+            Ask::Delete => self.with_token(self.agent.delete(&url)).call(),
+            Ask::Post(None) => self.with_token(self.agent.post(&url)).send_empty(),
+            Ask::Post(Some(body)) => {
+                self.with_token(self.agent.post(&url)).content_type("application/json").send(body)
+            }
+        };
+        let mut response = sent.map_err(|error| self.unanswered(&error))?;
+        let status = response.status().as_u16();
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let wait_s = header("retry-after").and_then(|text| text.parse().ok());
+        let is_problem =
+            header("content-type").is_some_and(|kind| kind.starts_with("application/problem+json"));
+        let body = response.body_mut().with_config().limit(limits::CLIENT_ANSWER_BYTES_MAX).read_to_vec();
+        let body = body.map_err(|error| self.unanswered(&error))?;
+        let parsed = serde_json::from_slice::<Json>(&body).ok();
+        match parsed {
+            Some(problem) if is_problem => Err(self.problem(status, wait_s, &problem)),
+            // What `/readyz` says when it cannot decide is no problem document, and an answer all the same.
+            Some(body) if (200..300).contains(&status) || body.is_object() => Ok(Reply { body }),
+            _ => Err(self.strange(status, wait_s)),
+        }
+    }
+
+    /// Asks again, a bounded number of times, when the answer was lost or it is busy. Only for what is done once
+    /// however often it is asked for.
+    pub(super) fn ask_patiently(
+        &self,
+        ask: Ask<'_>,
+        path: &str,
+        context: &Context,
+    ) -> Result<Reply, Trouble> {
+        let mut pause_ms = limits::CLIENT_RETRY_MS;
+        for attempt in 1..limits::CLIENT_TRIES_MAX {
+            let (why, wait_ms) = match self.ask(ask, path) {
+                Err(Trouble::Lost(why)) => (why, pause_ms),
+                Err(Trouble::Busy { why, wait_s }) => {
+                    (why, wait_s.map_or(pause_ms, |wait_s| wait_s.saturating_mul(1000)))
+                }
+                // One that was there a moment ago is starting again.
+                Err(Trouble::Refused(why)) if attempt > 1 => (why, pause_ms),
+                other => return other,
+            };
+            let wait_ms = wait_ms.min(limits::CLIENT_RETRY_WAIT_MS_MAX);
+            context.printer.note(&format!(
+                "{why}; asking again in {} s, with the same idempotencyKey (attempt {} of {})",
+                wait_ms as f64 / 1000.0,
+                attempt + 1,
+                limits::CLIENT_TRIES_MAX
+            ));
+            std::thread::sleep(Duration::from_millis(wait_ms));
+            pause_ms = pause_ms.saturating_mul(2);
+        }
+        self.ask(ask, path)
+    }
+
+    fn with_token<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+        match &self.authorization {
+            Some(authorization) => request.header("authorization", authorization.as_str()),
+            None => request,
+        }
+    }
+
+    fn problem(&self, status: u16, wait_s: Option<u64>, problem: &Json) -> Trouble {
+        let member = |name: &str| problem.get(name).and_then(Json::as_str).map(plain_line);
+        let mut why = member("detail").or(member("title")).unwrap_or_else(|| format!("status {status}"));
+        if let Some(pointer) = member("pointer").filter(|pointer| !pointer.is_empty()) {
+            why.push_str(&format!(" at {pointer}"));
+        }
+        let hint = match status {
+            401 => Some(
+                "give a token that counts with HANDOFFD_TOKEN; `handoffd token new` makes one".to_owned(),
+            ),
+            _ => member("hint"),
+        };
+        if let Some(hint) = hint {
+            why.push_str(&format!("; {hint}"));
+        }
+        if let Some(code) = member("code") {
+            why.push_str(&format!(" [{code}]"));
+        }
+        self.trouble(status, wait_s, why)
+    }
+
+    fn strange(&self, status: u16, wait_s: Option<u64>) -> Trouble {
+        let why = match status {
+            300..400 => {
+                format!("{} points elsewhere (status {status}); give the gateway's own URL", self.base)
+            }
+            _ => format!("{} answers with status {status}, and not as a gateway does; is it one?", self.base),
+        };
+        self.trouble(status, wait_s, why)
+    }
+
+    fn trouble(&self, status: u16, wait_s: Option<u64>, why: String) -> Trouble {
+        match status {
+            408 | 429 | 503 => Trouble::Busy { why, wait_s },
+            _ => Trouble::Told { status, why },
+        }
+    }
+
+    fn unanswered(&self, error: &ureq::Error) -> Trouble {
+        let base = &self.base;
+        match error {
+            ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                Trouble::Refused(format!(
+                    "nobody listens at {base}; start the gateway with: handoffd serve, or give its --url"
+                ))
+            }
+            ureq::Error::HostNotFound => {
+                Trouble::Told { status: 500, why: format!("{base}: there is no such host; see --url") }
+            }
+            ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
+                Trouble::Told { status: 400, why: "--url is not a URL that can be used".to_owned() }
+            }
+            ureq::Error::Rustls(_) | ureq::Error::Tls(_) => Trouble::Told {
+                status: 500,
+                why: format!(
+                    "{base} cannot be trusted: {}; name it as its certificate does, or give the certificate with --ca",
+                    plain_line(&error.to_string())
+                ),
+            },
+            ureq::Error::Timeout(_) => Trouble::Lost(format!("{base} does not answer in time")),
+            other => Trouble::Lost(format!("{base} did not answer: {}", plain_line(&other.to_string()))),
+        }
+    }
+}
+
+/// Another program's text, in one line.
+fn plain_line(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| printable(line.trim())).collect();
+    lines.join("; ")
+}
+
+/// A text as a segment of a path.
+pub(super) fn segment(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_a_scheme_a_host_and_a_port() {
+        let check = |url: &str, expected: &str| {
+            let found = match Base::parse(url) {
+                Ok(base) => format!("{} {} {}", base.text, base.is_https, base.is_here),
+                Err(why) => why.split_whitespace().take(4).collect::<Vec<_>>().join(" "),
+            };
+            assert_eq!(found, expected, "{url}");
+        };
+        check("https://gateway.example:7420", "https://gateway.example:7420 true false");
+        check("http://127.0.0.1:7420/", "http://127.0.0.1:7420 false true");
+        check("http://[::1]:7420", "http://[::1]:7420 false true");
+        check("http://localhost", "http://localhost false true");
+        check("http://localhost.example", "http://localhost.example false false");
+        check("gateway.example", "--url must begin with");
+        check("ftp://gateway.example", "--url must begin with");
+        check("https://rita:secret@gateway.example", "--url has a user");
+        check("https://gateway.example/v1", "--url takes a scheme,");
+        check("https://", "--url takes a scheme,");
+        check("https://a b", "--url takes a scheme,");
+    }
+
+    #[test]
+    fn only_a_plain_url_to_elsewhere_is_in_the_clear() {
+        for (url, expected) in [
+            ("http://gateway.example", true),
+            ("https://gateway.example", false),
+            ("http://127.0.0.1:1", false),
+        ] {
+            assert_eq!(Base::parse(url).unwrap().is_in_clear(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_that_listens_everywhere_is_asked_here() {
+        let base = |text: &str| Base::of(text.parse().unwrap(), false).text;
+        assert_eq!(base("0.0.0.0:7420"), "http://127.0.0.1:7420");
+        assert_eq!(base("[::]:7420"), "http://[::1]:7420");
+        assert_eq!(base("192.0.2.1:7420"), "http://192.0.2.1:7420");
+    }
+
+    #[test]
+    fn a_name_stays_one_segment_of_a_path() {
+        assert_eq!(segment("user-main_1.~"), "user-main_1.~");
+        assert_eq!(segment("a/b?c#d%é"), "a%2Fb%3Fc%23d%25%C3%A9");
+    }
+
+    #[test]
+    fn a_token_is_in_no_debug_output_and_no_error() {
+        let flags = ClientFlags { url: None, token: Some("hd_adm_x y".parse().unwrap()), ca: None };
+        assert!(!format!("{flags:?}").contains("hd_adm"));
+        let fault = Client::here("127.0.0.1:1".parse().unwrap(), "hd_adm_x y").unwrap_err();
+        assert!(!fault.0.contains("hd_adm"), "{fault:?}");
+        let client = Client::here("127.0.0.1:1".parse().unwrap(), "hd_adm_xy").unwrap();
+        assert!(!format!("{client:?}").contains("hd_adm"));
+    }
+}

@@ -1,0 +1,57 @@
+//! What was decided, for people.
+
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+
+use super::super::printer::{BOLD, DIM, GREEN, RED, YELLOW};
+use super::{Outcome, What};
+use crate::json::printable;
+
+/// A line for each; with the reasons under it, if they are few.
+pub(super) fn table(outcomes: &[Outcome], explains: bool) -> String {
+    let mut text = String::new();
+    let ids = outcomes.iter().map(|outcome| outcome.handoff_id.chars().count()).max().unwrap_or(0).max(9);
+    let _ = writeln!(text, "{DIM}{:ids$}  {:14}  codes{DIM:#}", "handoffId", "decision");
+    for outcome in outcomes {
+        let style = match outcome.what {
+            What::Allowed => GREEN,
+            What::NeedsApproval | What::Unknown => YELLOW,
+            What::Expired | What::Denied | What::Unreadable => RED,
+        };
+        let codes = match outcome.what {
+            What::Unreadable | What::Unknown => outcome.name.clone(),
+            _ => outcome.codes.join(" "),
+        };
+        let line =
+            format!("{:ids$}  {style}{:14}{style:#}  {codes}", outcome.handoff_id, outcome.what.as_str());
+        let _ = writeln!(text, "{}", line.trim_end());
+        if explains {
+            explain(&mut text, &outcome.answer);
+        }
+    }
+    if outcomes.len() > 1 {
+        let counted = What::ALL.into_iter().filter_map(|what| {
+            let count = outcomes.iter().filter(|outcome| outcome.what == what).count();
+            (count > 0).then(|| format!("{count} {}", what.as_str()))
+        });
+        let counted: Vec<String> = counted.collect();
+        let _ = writeln!(text, "\n{BOLD}{}{BOLD:#} in all: {}", outcomes.len(), counted.join(", "));
+    }
+    text
+}
+
+fn explain(text: &mut String, answer: &Json) {
+    for reason in answer.get("reasons").and_then(Json::as_array).into_iter().flatten() {
+        let member = |name: &str| reason.get(name).and_then(Json::as_str).map(printable).unwrap_or_default();
+        let (path, hint) = (member("path"), member("hint"));
+        let path = if path.is_empty() { "the document" } else { &path };
+        let _ = writeln!(text, "    {RED}{}{RED:#} at {path}: {}", member("code"), member("message"));
+        if !hint.is_empty() {
+            let _ = writeln!(text, "      {DIM}hint:{DIM:#} {hint}");
+        }
+    }
+    if let Some(until) = answer.get("expiresAt").and_then(Json::as_str) {
+        let _ = writeln!(text, "    a person must say yes before {}", printable(until));
+    }
+}

@@ -1,0 +1,14 @@
+//! The command line against a running gateway: the built binary, real files, real sockets.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+#[path = "client/submit.rs"]
+mod submit;
+#[path = "client/support.rs"]
+mod support;
