@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
+use super::client::{Ask, ClientFlags, NoClient, segment};
+use super::in_force::put_in_force;
 use super::printer::{BOLD, DIM};
 use super::{Context, Exit, Failure, parse_time, read_input};
+use crate::http::describe_key;
+use crate::json::printable;
 use crate::limits;
-use crate::os::{clock, files, random, turns};
+use crate::os::{clock, files, random};
 use crate::policy::{Workspace, plain};
-use crate::proof::{Algorithm, Key, Keyring, Purpose, Secret, Seed, to_hex};
+use crate::proof::{Algorithm, Key, Purpose, Secret, Seed, to_hex};
 use crate::timestamp::Timestamp;
-
-/// Two commands that change the keyring take turns at this, in `memory/`.
-const LOCK: &str = ".keyring.lock";
 
 /// Manage the keys that prove who signed.
 #[derive(Debug, Subcommand)]
@@ -31,7 +32,8 @@ pub(super) enum KeyCommand {
 ///
 /// Without --secret-file or --public-key a new key is made. An hmac-sha256 secret stays in
 /// memory/keyring.json; of an ed25519 key only the public half does, and a new private half is written to
-/// a file of its own for its owner to take away.
+/// a file of its own for its owner to take away. Through --url only a public key can be added: secrets are
+/// given to a gateway on its own machine.
 #[derive(Debug, Args)]
 pub(super) struct Add {
     /// Whose key it is: a principal such as user:main, or a route's owner
@@ -86,42 +88,90 @@ struct NewKey {
 }
 
 impl KeyCommand {
-    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        match self {
-            Self::Add(add) => add.run(context),
-            Self::List => list(context),
-            Self::Remove(remove) => remove.run(context),
+    pub(super) fn run(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
+        if client.is_remote() {
+            return self.run_elsewhere(context, client);
         }
+        match self {
+            Self::Add(add) => add.run(context)?,
+            Self::List => {
+                let (keyring, now) = (context.workspace.load_keyring()?, clock::now());
+                list(context, &keyring.keys().iter().map(|key| describe_key(key, now)).collect::<Vec<_>>());
+                return Ok(Exit::Done);
+            }
+            Self::Remove(remove) => remove.run(context)?,
+        }
+        put_in_force(context, client, false)
+    }
+
+    fn run_elsewhere(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
+        let connected = client.connect(context);
+        let body = match self {
+            Self::Add(add) => Some(add.request()?.to_string()),
+            Self::List | Self::Remove(_) => None,
+        };
+        let answer = match connected {
+            Err(nobody) => return NoClient::end(nobody, context),
+            Ok(client) => match self {
+                Self::Add(_) => client.ask(Ask::Post(body.as_deref().map(str::as_bytes)), "/v1/keys"),
+                Self::List => client.ask(Ask::Get, "/v1/keys"),
+                Self::Remove(remove) => client.ask(Ask::Delete, &format!("/v1/keys/{}", segment(&remove.id))),
+            },
+        };
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(trouble) => return Ok(trouble.end(context)),
+        };
+        match self {
+            Self::Add(add) => add.tell(context, &reply.body),
+            Self::List => {
+                let keys = reply.body.get("keys").and_then(Json::as_array);
+                list(context, keys.map(Vec::as_slice).unwrap_or_default());
+            }
+            Self::Remove(remove) => remove.tell(context),
+        }
+        Ok(Exit::Done)
     }
 }
 
 impl Add {
-    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    fn run(&self, context: &Context) -> Result<(), Failure> {
         let workspace = &context.workspace;
-        let _turn = turns::take(workspace.root(), LOCK)?;
-        let mut keyring = workspace.load_keyring()?;
-        if keyring.get(&self.id).is_some() {
-            return Err(Failure(format!(
-                "there is a key `{}` already; ids are never used again for another key",
-                self.id
-            )));
-        }
-        let NewKey { key, private_half } = self.make()?;
-        let key = key.valid_between(self.not_before, self.not_after);
-        let shown = describe(&key, clock::now());
-        keyring.add(key).map_err(|fault| Failure(format!("the keyring {fault}")))?;
-        let seed_file = match private_half {
-            None => None,
-            Some(seed) => {
+        let (mut shown, mut seed_file) = (Json::Null, None);
+        let changed = workspace.change_keyring(|keyring| {
+            if keyring.get(&self.id).is_some() {
+                return Err(format!(
+                    "there is a key `{}` already; ids are never used again for another key",
+                    self.id
+                ));
+            }
+            let NewKey { key, private_half } = self.make().map_err(|Failure(why)| why)?;
+            let key = key.valid_between(self.not_before, self.not_after);
+            shown = describe_key(&key, clock::now());
+            keyring.add(key).map_err(|fault| format!("the keyring {fault}"))?;
+            if let Some(seed) = private_half {
                 let path = seed_path(workspace, &self.id);
                 files::create_private(&path, &seed)
-                    .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))?;
-                Some(path)
+                    .map_err(|error| format!("{}: {}", path.display(), plain(&error)))?;
+                seed_file = Some(path);
             }
-        };
-        save(workspace, &keyring)?;
+            Ok(())
+        });
+        changed.map_err(Failure)?;
+        self.tell(context, &shown);
+        if let Some(path) = seed_file {
+            context.printer.note(&format!(
+                "its private half is in {}; it belongs to {}, and the gateway does not need it",
+                path.display(),
+                self.owner
+            ));
+        }
+        Ok(())
+    }
+
+    fn tell(&self, context: &Context, shown: &Json) {
         if context.printer.is_json() {
-            context.printer.value(&shown);
+            context.printer.value(shown);
         } else {
             context.printer.line(&format!(
                 "added {BOLD}{}{BOLD:#}, {} key of {} for {}",
@@ -131,14 +181,29 @@ impl Add {
                 self.purpose.name()
             ));
         }
-        if let Some(path) = seed_file {
-            context.printer.note(&format!(
-                "its private half is in {}; it belongs to {}, and the gateway does not need it",
-                path.display(),
-                self.owner
+    }
+
+    /// What a gateway elsewhere is asked for.
+    fn request(&self) -> Result<Json, Failure> {
+        let (Algorithm::Ed25519, Some(public_key)) = (self.alg, &self.public_key) else {
+            return Err(Failure::new(
+                "through --url only a public key can be added: --alg ed25519 --public-key HEX; add a secret on the \
+                 gateway's own machine",
             ));
+        };
+        let mut request = json!({
+            "keyId": self.id,
+            "owner": self.owner,
+            "purpose": self.purpose.name(),
+            "algorithm": self.alg.name(),
+            "publicKey": public_key,
+        });
+        for (name, time) in [("notBefore", self.not_before), ("notAfter", self.not_after)] {
+            if let (Some(time), Some(members)) = (time, request.as_object_mut()) {
+                members.insert(name.to_owned(), time.to_string().into());
+            }
         }
-        Ok(Exit::Done)
+        Ok(request)
     }
 
     fn make(&self) -> Result<NewKey, Failure> {
@@ -187,73 +252,62 @@ impl Add {
 }
 
 impl Remove {
-    fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let _turn = turns::take(context.workspace.root(), LOCK)?;
-        let mut keyring = context.workspace.load_keyring()?;
-        if !keyring.remove(&self.id) {
-            return Err(Failure(format!("there is no key `{}`", self.id)));
-        }
-        save(&context.workspace, &keyring)?;
+    fn run(&self, context: &Context) -> Result<(), Failure> {
+        let changed = context.workspace.change_keyring(|keyring| {
+            if keyring.remove(&self.id) { Ok(()) } else { Err(format!("there is no key `{}`", self.id)) }
+        });
+        changed.map_err(Failure)?;
+        self.tell(context);
+        Ok(())
+    }
+
+    fn tell(&self, context: &Context) {
         if context.printer.is_json() {
             context.printer.value(&json!({"removed": self.id}));
         } else {
             context.printer.line(&format!("removed {BOLD}{}{BOLD:#}", self.id));
         }
-        Ok(Exit::Done)
     }
 }
 
-fn list(context: &Context) -> Result<Exit, Failure> {
-    let keyring = context.workspace.load_keyring()?;
-    let now = clock::now();
+fn list(context: &Context, keys: &[Json]) {
     if context.printer.is_json() {
-        context.printer.value(&keyring.keys().iter().map(|key| describe(key, now)).collect::<Vec<_>>());
-        return Ok(Exit::Done);
+        context.printer.value(&keys);
+        return;
     }
-    if keyring.keys().is_empty() {
+    if keys.is_empty() {
         context.printer.line("no keys yet; add one with: handoffd key add --owner user:main --id KEYID");
-        return Ok(Exit::Done);
+        return;
     }
-    let width = |column: fn(&Key) -> &str| {
-        keyring.keys().iter().map(|key| column(key).chars().count()).max().unwrap_or(0)
-    };
-    let (ids, owners) = (width(Key::id).max(2), width(Key::owner).max(5));
+    let text =
+        |key: &Json, name: &str| key.get(name).and_then(Json::as_str).map(printable).unwrap_or_default();
+    let width = |name: &str| keys.iter().map(|key| text(key, name).chars().count()).max().unwrap_or(0);
+    let (ids, owners) = (width("keyId").max(2), width("owner").max(5));
     context.printer.line(&format!(
         "{DIM}{:ids$}  {:owners$}  {:8}  {:11}  valid{DIM:#}",
         "id", "owner", "purpose", "algorithm"
     ));
-    for key in keyring.keys() {
+    let now = clock::now();
+    for key in keys {
         context.printer.line(&format!(
             "{:ids$}  {:owners$}  {:8}  {:11}  {}",
-            key.id(),
-            key.owner(),
-            key.purpose().name(),
-            key.algorithm().name(),
+            text(key, "keyId"),
+            text(key, "owner"),
+            text(key, "purpose"),
+            text(key, "algorithm"),
             validity(key, now)
         ));
     }
-    Ok(Exit::Done)
 }
 
-fn validity(key: &Key, now: Timestamp) -> String {
-    match (key.not_before(), key.not_after()) {
+fn validity(key: &Json, now: Timestamp) -> String {
+    let time = |name: &str| key.get(name).and_then(Json::as_str).and_then(Timestamp::parse);
+    match (time("notBefore"), time("notAfter")) {
         (Some(from), _) if now < from => format!("from {from} on"),
         (_, Some(until)) if until <= now => format!("no, ended {until}"),
         (_, Some(until)) => format!("until {until}"),
         (_, None) => "yes".to_owned(),
     }
-}
-
-fn describe(key: &Key, now: Timestamp) -> Json {
-    json!({
-        "keyId": key.id(),
-        "owner": key.owner(),
-        "purpose": key.purpose().name(),
-        "algorithm": key.algorithm().name(),
-        "notBefore": key.not_before(),
-        "notAfter": key.not_after(),
-        "valid": key.is_valid_at(now),
-    })
 }
 
 /// Where a new Ed25519 private half is left for its owner.
@@ -268,10 +322,4 @@ pub(super) fn seed_path(workspace: &Workspace, key_id: &str) -> PathBuf {
 /// Reads a secret from a file, or from standard input for `-`.
 pub(super) fn read_secret(path: &Path) -> Result<Secret, Failure> {
     read_input(path, limits::WORKSPACE_FILE.bytes_max).map(Secret::from_file_bytes)
-}
-
-fn save(workspace: &Workspace, keyring: &Keyring) -> Result<(), Failure> {
-    let path = workspace.keyring_path();
-    files::replace_private(&path, &keyring.to_file())
-        .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))
 }

@@ -11,6 +11,7 @@ mod client;
 mod completions;
 mod daemon;
 mod evidence;
+mod in_force;
 mod init;
 mod key;
 mod ledger;
@@ -37,6 +38,7 @@ use crate::limits;
 use crate::os::files;
 use crate::policy::{Workspace, WorkspaceFault, plain};
 use crate::timestamp::Timestamp;
+use client::Remote;
 use printer::Printer;
 
 /// The policy gateway that an orchestrator asks before one AI agent hands work to another.
@@ -68,11 +70,9 @@ enum Command {
     /// Sign the envelope of a delegated TaskSpec and print the TaskSpec
     Sign(sign::Sign),
     /// Manage the keys that prove who signed
-    #[command(subcommand)]
-    Key(key::KeyCommand),
+    Key(client::Remote<key::KeyCommand>),
     /// Manage the tokens with which callers say who they are
-    #[command(subcommand)]
-    Token(token::TokenCommand),
+    Token(client::Remote<token::TokenCommand>),
     /// Test the workspace's policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -157,8 +157,8 @@ pub fn run() -> ExitCode {
         Command::Check(command) => command.run(&context),
         Command::Submit(command) => command.run(&context),
         Command::Sign(command) => command.run(&context),
-        Command::Key(command) => command.run(&context),
-        Command::Token(command) => command.run(&context),
+        Command::Key(Remote { client, command }) => command.run(&context, &client),
+        Command::Token(Remote { client, command }) => command.run(&context, &client),
         Command::Policy(command) => command.run(&context),
         Command::Audit(command) => command.run(&context),
         Command::Ledger(command) => command.run(&context),

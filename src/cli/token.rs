@@ -3,9 +3,13 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
+use super::client::{Ask, ClientFlags, segment};
+use super::in_force::{own_token_counts, put_in_force};
 use super::printer::{BOLD, DIM};
 use super::{Context, Exit, Failure, parse_time};
-use crate::callers::{Name, Role, Roster, Standing, Token, TokenFault, TokenFiles};
+use crate::callers::{Name, Role, Roster, Standing, TokenFault, TokenFiles};
+use crate::http::describe_token;
+use crate::json::printable;
 use crate::os::clock;
 use crate::proof::Purpose;
 use crate::timestamp::Timestamp;
@@ -61,61 +65,132 @@ impl From<TokenFault> for Failure {
 }
 
 impl TokenCommand {
-    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let files = TokenFiles::of(context.workspace.root());
-        match self {
-            Self::New(new) => new.run(context, &files),
-            Self::List => list(context, &files),
-            Self::Revoke(revoke) => revoke.run(context, &files),
+    pub(super) fn run(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
+        if client.is_remote() {
+            return self.run_elsewhere(context, client);
         }
+        let files = TokenFiles::of(context.workspace.root());
+        let counted = own_token_counts(context).unwrap_or(false);
+        match self {
+            Self::New(new) => new.run(context, &files)?,
+            Self::List => {
+                let (roster, now) = (files.load()?, clock::now());
+                let tokens: Vec<Json> =
+                    roster.tokens().iter().map(|token| describe_token(token, now)).collect();
+                list(context, &tokens);
+                return Ok(Exit::Done);
+            }
+            Self::Revoke(revoke) => revoke.run(context, &files)?,
+        }
+        put_in_force(context, client, counted)
+    }
+
+    fn run_elsewhere(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
+        let request = match self {
+            Self::New(new) => Some(new.request()?.to_string()),
+            Self::List | Self::Revoke(_) => None,
+        };
+        let client = match client.connect(context) {
+            Ok(client) => client,
+            Err(nobody) => return nobody.end(context),
+        };
+        let answer = match self {
+            Self::New(_) => client.ask(Ask::Post(request.as_deref().map(str::as_bytes)), "/v1/tokens"),
+            Self::List => client.ask(Ask::Get, "/v1/tokens"),
+            Self::Revoke(revoke) => {
+                client.ask(Ask::Delete, &format!("/v1/tokens/{}", segment(&revoke.which)))
+            }
+        };
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(trouble) => return Ok(trouble.end(context)),
+        };
+        match self {
+            Self::New(_) => tell_new(context, &reply.body),
+            Self::List => {
+                let tokens = reply.body.get("tokens").and_then(Json::as_array);
+                list(context, tokens.map(Vec::as_slice).unwrap_or_default());
+            }
+            Self::Revoke(_) => tell_revoked(context, &reply.body),
+        }
+        Ok(Exit::Done)
     }
 }
 
 impl New {
-    fn run(&self, context: &Context, files: &TokenFiles) -> Result<Exit, Failure> {
+    /// Who the token's holder is.
+    fn standing(&self) -> Result<Standing, Failure> {
         if self.name.as_str() == Roster::ADMIN {
             return Err(Failure(format!(
                 "the name `{}` is for the token in memory/admin.token; take another name",
                 Roster::ADMIN
             )));
         }
-        let standing = Standing::of(self.role, self.agent.as_deref(), self.principal.as_deref())
-            .map_err(|fault| Failure(fault.to_string()))?;
-        let now = clock::now();
+        Standing::of(self.role, self.agent.as_deref(), self.principal.as_deref())
+            .map_err(|fault| Failure(fault.to_string()))
+    }
+
+    fn run(&self, context: &Context, files: &TokenFiles) -> Result<(), Failure> {
+        let (standing, now) = (self.standing()?, clock::now());
         let (_, token, text) = files.make(self.name.clone(), standing, now, self.expires)?;
-        if context.printer.is_json() {
-            let mut shown = describe(&token, now);
-            if let Some(members) = shown.as_object_mut() {
-                members.insert("token".to_owned(), text.expose().into());
-            }
-            context.printer.value(&shown);
-        } else {
-            context.printer.line(text.expose());
+        let mut shown = describe_token(&token, now);
+        if let Some(members) = shown.as_object_mut() {
+            members.insert("token".to_owned(), text.expose().into());
         }
-        context.printer.note(&format!(
-            "this is the token of {}, {} ({}); it is shown this once and kept nowhere",
-            token.name(),
-            token.role(),
-            token.fingerprint()
+        tell_new(context, &shown);
+        Ok(())
+    }
+
+    /// What a gateway elsewhere is asked for.
+    fn request(&self) -> Result<Json, Failure> {
+        self.standing()?;
+        let mut request = json!({"name": self.name.as_str(), "role": self.role.as_str()});
+        let also = [
+            ("agentId", self.agent.clone()),
+            ("principal", self.principal.clone()),
+            ("expiresAt", self.expires.map(|time| time.to_string())),
+        ];
+        for (name, value) in also {
+            if let (Some(value), Some(members)) = (value, request.as_object_mut()) {
+                members.insert(name.to_owned(), value.into());
+            }
+        }
+        Ok(request)
+    }
+}
+
+fn tell_new(context: &Context, token: &Json) {
+    if context.printer.is_json() {
+        context.printer.value(token);
+    } else {
+        context.printer.line(token.get("token").and_then(Json::as_str).unwrap_or_default());
+    }
+    context.printer.note(&format!(
+        "this is the token of {}, {} ({}); it is shown this once and kept nowhere",
+        text(token, "name"),
+        text(token, "role"),
+        text(token, "tokenId")
+    ));
+}
+
+fn tell_revoked(context: &Context, token: &Json) {
+    if context.printer.is_json() {
+        context.printer.value(token);
+    } else {
+        context.printer.line(&format!(
+            "revoked {BOLD}{}{BOLD:#}, {} ({})",
+            text(token, "name"),
+            text(token, "role"),
+            text(token, "tokenId")
         ));
-        Ok(Exit::Done)
     }
 }
 
 impl Revoke {
-    fn run(&self, context: &Context, files: &TokenFiles) -> Result<Exit, Failure> {
+    fn run(&self, context: &Context, files: &TokenFiles) -> Result<(), Failure> {
         let now = clock::now();
         let (_, token) = files.revoke(&self.which, now)?;
-        if context.printer.is_json() {
-            context.printer.value(&describe(&token, now));
-        } else {
-            context.printer.line(&format!(
-                "revoked {BOLD}{}{BOLD:#}, {} ({})",
-                token.name(),
-                token.role(),
-                token.fingerprint()
-            ));
-        }
+        tell_revoked(context, &describe_token(&token, now));
         // Its keys sign for nobody now, but would sign for the next token of that name.
         let keyring = context.workspace.load_keyring()?;
         for key in keyring.keys() {
@@ -128,69 +203,58 @@ impl Revoke {
                 ));
             }
         }
-        Ok(Exit::Done)
+        Ok(())
     }
 }
 
-fn list(context: &Context, files: &TokenFiles) -> Result<Exit, Failure> {
-    let roster = files.load()?;
-    let now = clock::now();
+fn list(context: &Context, tokens: &[Json]) {
     if context.printer.is_json() {
-        context.printer.value(&roster.tokens().iter().map(|token| describe(token, now)).collect::<Vec<_>>());
-        return Ok(Exit::Done);
+        context.printer.value(&tokens);
+        return;
     }
-    if roster.tokens().is_empty() {
+    if tokens.is_empty() {
         context.printer.line(
             "no tokens yet; make one with: handoffd token new --name NAME --role orchestrator --agent AGENT",
         );
-        return Ok(Exit::Done);
+        return;
     }
-    let width = |column: fn(&Token) -> &str| {
-        roster.tokens().iter().map(|token| column(token).chars().count()).max().unwrap_or(0)
+    let width = |column: &dyn Fn(&Json) -> String| {
+        tokens.iter().map(|token| column(token).chars().count()).max().unwrap_or(0)
     };
-    let (names, holders) = (width(|token| token.name().as_str()).max(4), width(holder).max(7));
+    let (names, holders) = (width(&|token| text(token, "name")).max(4), width(&holder).max(7));
     context.printer.line(&format!(
         "{DIM}{:20}  {:names$}  {:12}  {:holders$}  valid{DIM:#}",
         "id", "name", "role", "is also"
     ));
-    for token in roster.tokens() {
+    let now = clock::now();
+    for token in tokens {
         context.printer.line(&format!(
             "{:20}  {:names$}  {:12}  {:holders$}  {}",
-            token.fingerprint().to_string(),
-            token.name().as_str(),
-            token.role().as_str(),
+            text(token, "tokenId"),
+            text(token, "name"),
+            text(token, "role"),
             holder(token),
             validity(token, now)
         ));
     }
-    Ok(Exit::Done)
+}
+
+fn text(token: &Json, name: &str) -> String {
+    token.get(name).and_then(Json::as_str).map(printable).unwrap_or_default()
 }
 
 /// The agent or the principal that the caller is.
-fn holder(token: &Token) -> &str {
-    let standing = token.caller().standing();
-    standing.agent_id().or(standing.principal()).unwrap_or("-")
+fn holder(token: &Json) -> String {
+    let also = [text(token, "agentId"), text(token, "principal")];
+    also.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| "-".to_owned())
 }
 
-fn validity(token: &Token, now: Timestamp) -> String {
-    match (token.revoked_at(), token.expires_at()) {
+fn validity(token: &Json, now: Timestamp) -> String {
+    let time = |name: &str| token.get(name).and_then(Json::as_str).and_then(Timestamp::parse);
+    match (time("revokedAt"), time("expiresAt")) {
         (Some(at), _) => format!("no, revoked {at}"),
         (None, Some(until)) if until <= now => format!("no, ended {until}"),
         (None, Some(until)) => format!("until {until}"),
         (None, None) => "yes".to_owned(),
     }
-}
-
-fn describe(token: &Token, now: Timestamp) -> Json {
-    json!({
-        "tokenId": token.fingerprint().to_string(),
-        "name": token.name().as_str(),
-        "role": token.role().as_str(),
-        "agentId": token.caller().agent_id(),
-        "principal": token.caller().standing().principal(),
-        "createdAt": token.created_at(),
-        "expiresAt": token.expires_at(),
-        "revokedAt": token.revoked_at(),
-        "valid": token.is_valid_at(now),
-    })
 }

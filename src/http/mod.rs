@@ -44,6 +44,7 @@ pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;
 pub use openapi::document as openapi_document;
 pub use problem::problems_markdown;
+pub(crate) use tokens::{describe as describe_token, describe_key};
 
 /// What every request shares.
 #[derive(Debug)]

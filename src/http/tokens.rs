@@ -175,7 +175,8 @@ pub(super) async fn revoke_token(call: Call) -> Answer {
     Ok(json_response(StatusCode::OK, &shown))
 }
 
-fn describe_key(key: &Key, now: Timestamp) -> Json {
+/// What may be known of a key.
+pub(crate) fn describe_key(key: &Key, now: Timestamp) -> Json {
     json!({
         "keyId": key.id(),
         "owner": key.owner(),

@@ -1,0 +1,36 @@
+//! Sees to it that a changed file is in force before the command returns, where a gateway serves the workspace.
+
+use super::client::{Ask, ClientFlags, Trouble};
+use super::{Context, Exit, Failure};
+use crate::callers::TokenFiles;
+use crate::os::clock;
+
+/// Has the workspace's gateway read its files again, and waits until the ledger has what changed. Nothing to do
+/// where none runs: the next one starts with the files as they are. `counted` is whether the token that this
+/// command shows counted before the change.
+pub(super) fn put_in_force(context: &Context, flags: &ClientFlags, counted: bool) -> Result<Exit, Failure> {
+    let Some(client) = flags.own(context)? else { return Ok(Exit::Done) };
+    match client.ask_patiently(Ask::Post(None), "/v1/reload", context) {
+        Ok(_) => Ok(Exit::Done),
+        // The gateway watches the files too, and was faster: it no longer knows the token that was just revoked.
+        Err(Trouble::Told { status: 401, .. }) if counted && !own_token_counts(context)? => Ok(Exit::Done),
+        Err(trouble) => {
+            context.printer.error(&format!(
+                "the file is changed, but it is not known whether the gateway at {} goes by it: {trouble}",
+                client.base()
+            ));
+            context
+                .printer
+                .note("it reads changed files by itself, and on SIGHUP; /readyz says if it cannot");
+            Ok(Exit::Unavailable)
+        }
+    }
+}
+
+/// Does the token in memory/admin.token count, as the files are now?
+pub(super) fn own_token_counts(context: &Context) -> Result<bool, Failure> {
+    let files = TokenFiles::of(context.workspace.root());
+    let (roster, now) = (files.load()?, clock::now());
+    let text = files.read_admin()?;
+    Ok(text.is_some_and(|text| roster.find(&text, now).is_some()))
+}
