@@ -234,3 +234,8 @@ pub const CLIENT_BATCH_BYTES_MAX: usize = 1024 * 1024;
 
 /// Decisions whose reasons are written out for people; of more there is the table.
 pub const CLIENT_EXPLAINED_MAX: usize = 10;
+
+/// What `doctor` finds worth a word: keys that end soon, and how little room is little, and too little.
+pub const DOCTOR_KEY_ENDS_S: i64 = 30 * 86_400;
+pub const DOCTOR_ROOM_BYTES: u64 = 1024 * 1024 * 1024;
+pub const DOCTOR_ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -174,7 +174,7 @@ impl ClientFlags {
                 let token = token.ok_or_else(|| {
                     Failure::new("a gateway elsewhere needs a token; put it into HANDOFFD_TOKEN")
                 })?;
-                Ok(Client::new(base, Some(&token), self.roots(None)?)?)
+                Ok(Client::new(base, Some(&token), roots(self.ca.clone())?)?)
             }
             None => match self.own(context)? {
                 Some(client) => Ok(client),
@@ -195,11 +195,10 @@ impl ClientFlags {
             Some(token) => Some(token),
             None => TokenFiles::of(root).read_admin()?,
         };
-        // What it was told by flags or its own environment cannot be known; the file is what is left.
-        let tls = Effective::load(root, Vec::new()).ok().map(|effective| effective.settings.tls);
-        let certificate = tls.and_then(|tls| tls.certificate).map(|path| root.join(path));
+        let certificate = own_certificate(root);
         let base = Base::of(address, certificate.is_some());
-        Client::new(base, token.as_deref().map(String::as_str), self.roots(certificate)?).map(Some)
+        let roots = roots(self.ca.clone().or(certificate))?;
+        Client::new(base, token.as_deref().map(String::as_str), roots).map(Some)
     }
 
     fn token(&self, context: &Context) -> Result<Option<Zeroizing<String>>, Failure> {
@@ -215,21 +214,28 @@ impl ClientFlags {
             Err(std::env::VarError::NotUnicode(_)) => Err(Failure::new("HANDOFFD_TOKEN is not a token")),
         }
     }
+}
 
-    fn roots(&self, own: Option<PathBuf>) -> Result<Option<RootCerts>, Failure> {
-        let Some(path) = self.ca.clone().or(own) else { return Ok(None) };
-        let bytes = read_input(&path, limits::WORKSPACE_FILE.bytes_max)?;
-        let mut certificates: Vec<Certificate<'static>> = Vec::new();
-        for item in parse_pem(&bytes) {
-            if let Ok(PemItem::Certificate(certificate)) = item {
-                certificates.push(certificate);
-            }
+/// The certificate with which the workspace's gateway shows itself. What it was told by flags or its own
+/// environment cannot be known; the file is what is left.
+fn own_certificate(root: &Path) -> Option<PathBuf> {
+    let tls = Effective::load(root, Vec::new()).ok()?.settings.tls;
+    tls.certificate.map(|path| root.join(path))
+}
+
+fn roots(path: Option<PathBuf>) -> Result<Option<RootCerts>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let bytes = read_input(&path, limits::WORKSPACE_FILE.bytes_max)?;
+    let mut certificates: Vec<Certificate<'static>> = Vec::new();
+    for item in parse_pem(&bytes) {
+        if let Ok(PemItem::Certificate(certificate)) = item {
+            certificates.push(certificate);
         }
-        if certificates.is_empty() {
-            return Err(Failure(format!("{}: has no certificate in PEM form", path.display())));
-        }
-        Ok(Some(RootCerts::new_with_certs(&certificates)))
     }
+    if certificates.is_empty() {
+        return Err(Failure(format!("{}: has no certificate in PEM form", path.display())));
+    }
+    Ok(Some(RootCerts::new_with_certs(&certificates)))
 }
 
 /// Where the workspace is served, if it is.
@@ -242,7 +248,7 @@ pub(super) fn own_address(context: &Context) -> Result<Option<SocketAddr>, Failu
 
 pub(super) fn workspace_flag(context: &Context) -> String {
     let root = context.workspace.root();
-    if root == std::path::Path::new(".") { String::new() } else { format!(" --workspace {}", root.display()) }
+    if root == Path::new(".") { String::new() } else { format!(" --workspace {}", root.display()) }
 }
 
 /// Scheme, host and port of a gateway.
@@ -322,6 +328,12 @@ impl Client {
             .tls_config(tls.build())
             .build();
         Ok(Self { agent: config.into(), base: base.text, authorization })
+    }
+
+    /// A client for what needs no token of the workspace's own gateway.
+    pub(super) fn of_workspace(root: &Path, address: SocketAddr) -> Result<Self, Failure> {
+        let certificate = own_certificate(root);
+        Self::new(Base::of(address, certificate.is_some()), None, roots(certificate)?)
     }
 
     /// A client for a gateway in this process.

@@ -10,6 +10,7 @@ mod check;
 mod client;
 mod completions;
 mod daemon;
+mod doctor;
 mod evidence;
 mod in_force;
 mod init;
@@ -98,6 +99,8 @@ enum Command {
     /// Check Agent Wire events, and reduce them to state
     #[command(subcommand)]
     Wire(wire::WireCommand),
+    /// Look for what could be wrong with the workspace, and say what to do
+    Doctor(doctor::Doctor),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -168,6 +171,7 @@ pub fn run() -> ExitCode {
         Command::Backup(command) => command.run(&context),
         Command::Restore(command) => command.run(&context),
         Command::Wire(command) => command.run(&context),
+        Command::Doctor(command) => command.run(&context),
         Command::Completions(command) => command.run(&context),
     };
     match result {

@@ -137,3 +137,9 @@ pub(crate) fn replace_unsynced(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
     fs::rename(&aside, path)?;
     Ok(stamp)
 }
+
+/// What is free for us on the disk that a path is on.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(path)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}

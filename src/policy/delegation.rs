@@ -35,6 +35,16 @@ impl DelegationPolicy {
             .max()
     }
 
+    /// Is any operation given a least classification?
+    pub(crate) fn has_floor(&self) -> bool {
+        !self.risk_floor.is_empty()
+    }
+
+    /// Must envelopes of any class be bound to their handoff?
+    pub(crate) fn has_binding(&self) -> bool {
+        !self.require_binding.is_empty()
+    }
+
     /// Must an envelope of this class be bound to its handoff?
     pub fn requires_binding(&self, class: RiskClass) -> bool {
         self.require_binding.iter().any(|name| name == class.as_str())

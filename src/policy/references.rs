@@ -88,6 +88,14 @@ impl References {
         }
     }
 
+    /// The files that can be referred to, by their paths.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &ReferenceFile)> {
+        self.found.iter().filter_map(|(path, reference)| match reference {
+            Reference::File(file) => Some((path.as_str(), file)),
+            _ => None,
+        })
+    }
+
     fn is_below_a_way_out(&self, path: &str) -> bool {
         path.match_indices('/').any(|(at, _)| {
             path.get(..at).is_some_and(|parent| matches!(self.found.get(parent), Some(Reference::LeadsOut)))
@@ -95,10 +103,7 @@ impl References {
     }
 
     pub(super) fn digests(&self) -> impl Iterator<Item = (&str, Digest)> {
-        self.found.iter().filter_map(|(path, reference)| match reference {
-            Reference::File(file) => Some((path.as_str(), file.digest)),
-            _ => None,
-        })
+        self.files().map(|(path, file)| (path, file.digest))
     }
 }
 

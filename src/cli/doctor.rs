@@ -1,0 +1,178 @@
+//! `handoffd doctor`: everything that could be wrong with a workspace, each with what to do.
+//!
+//! A check is a function that adds what it finds and returns what to say when it found nothing. Nothing is
+//! changed, and all of it works beside a running daemon.
+
+mod daemon;
+mod disk;
+mod keys;
+mod ledger;
+mod rules;
+
+use std::path::Path;
+
+use clap::Args;
+use serde_json::json;
+
+use super::printer::{DIM, GREEN, RED, YELLOW};
+use super::{Context, Exit, Failure};
+use crate::gateway::Files;
+use crate::json::printable;
+use crate::os::{clock, files};
+use crate::policy::{PolicySet, Workspace, WorkspaceFault};
+use crate::proof::Keyring;
+use crate::timestamp::Timestamp;
+
+/// Look for what could be wrong with the workspace, and say what to do.
+///
+/// Nothing is changed. Exit: 0 nothing fails, 1 something does.
+#[derive(Debug, Args)]
+pub(super) struct Doctor;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Warn,
+    Fail,
+}
+
+/// One thing that is not as it should be.
+#[derive(Debug)]
+struct Finding {
+    level: Level,
+    what: String,
+    fix: String,
+}
+
+#[derive(Debug, Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn warn(&mut self, what: impl Into<String>, fix: impl Into<String>) {
+        self.0.push(Finding { level: Level::Warn, what: what.into(), fix: fix.into() });
+    }
+
+    fn fail(&mut self, what: impl Into<String>, fix: impl Into<String>) {
+        self.0.push(Finding { level: Level::Fail, what: what.into(), fix: fix.into() });
+    }
+}
+
+/// What there is to look at, read once.
+struct Ground<'c> {
+    workspace: &'c Workspace,
+    files: Files,
+    policies: Result<PolicySet, WorkspaceFault>,
+    keyring: Result<Keyring, WorkspaceFault>,
+    free_bytes: std::io::Result<u64>,
+    now: Timestamp,
+}
+
+impl<'c> Ground<'c> {
+    fn of(workspace: &'c Workspace) -> Self {
+        let memory = workspace.root().join("memory");
+        Self {
+            files: Files::of(workspace.root()),
+            policies: workspace.load_policies(),
+            keyring: workspace.load_keyring(),
+            free_bytes: files::free_bytes(if memory.is_dir() { &memory } else { workspace.root() }),
+            now: clock::now(),
+            workspace,
+        }
+    }
+
+    fn root(&self) -> &Path {
+        self.workspace.root()
+    }
+}
+
+/// Looks at one thing; returns what to say if nothing was found.
+type Check = fn(&Ground<'_>, &mut Findings) -> String;
+
+const CHECKS: [(&str, Check); 16] = [
+    ("settings", rules::settings),
+    ("policies", rules::policies),
+    ("routes", rules::routes),
+    ("delegation", rules::delegation),
+    ("references", rules::references),
+    ("keyring", keys::keyring),
+    ("key owners", keys::owners),
+    ("signing keys", keys::signing),
+    ("tokens", keys::tokens),
+    ("permissions", disk::permissions),
+    ("room", disk::room),
+    ("leftovers", disk::leftovers),
+    ("clock", ledger::clock),
+    ("state", ledger::state),
+    ("checkpoint", ledger::checkpoint),
+    ("daemon", daemon::daemon),
+];
+
+/// What every check came to, in their order.
+fn examine(ground: &Ground<'_>) -> Vec<(&'static str, String, Vec<Finding>)> {
+    let run = |(name, check): &(&'static str, Check)| {
+        let mut findings = Findings::default();
+        let good = check(ground, &mut findings);
+        (*name, good, findings.0)
+    };
+    CHECKS.iter().map(run).collect()
+}
+
+impl Doctor {
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if !context.workspace.root().is_dir() {
+            return Err(Failure(format!("{} is not a directory", context.workspace.root().display())));
+        }
+        let found = examine(&Ground::of(&context.workspace));
+        let count = |level: Level| {
+            found.iter().flat_map(|(.., findings)| findings).filter(|finding| finding.level == level).count()
+        };
+        let (warnings, failures) = (count(Level::Warn), count(Level::Fail));
+        if context.printer.is_json() {
+            let mut rows = Vec::new();
+            for (name, good, findings) in &found {
+                if findings.is_empty() {
+                    rows.push(json!({"check": name, "level": "ok", "message": good}));
+                }
+                for Finding { level, what, fix } in findings {
+                    let level = if *level == Level::Warn { "warn" } else { "fail" };
+                    rows.push(json!({"check": name, "level": level, "message": what, "fix": fix}));
+                }
+            }
+            context.printer.value(&json!({
+                "ok": failures == 0,
+                "warnings": warnings,
+                "failures": failures,
+                "checks": rows,
+            }));
+        } else {
+            for (name, good, findings) in &found {
+                if findings.is_empty() {
+                    context.printer.line(&format!("{GREEN}ok{GREEN:#}    {name:<12}  {}", one_line(good)));
+                }
+                for Finding { level, what, fix } in findings {
+                    let (style, word) = if *level == Level::Warn { (YELLOW, "warn") } else { (RED, "fail") };
+                    context.printer.line(&format!("{style}{word}{style:#}  {name:<12}  {}", one_line(what)));
+                    context.printer.line(&format!("      {:<12}  {DIM}{}{DIM:#}", "", one_line(fix)));
+                }
+            }
+            let summary = match (warnings, failures) {
+                (0, 0) => "nothing is wrong".to_owned(),
+                (warnings, 0) => format!("nothing fails, {warnings} to look at"),
+                (warnings, failures) => format!("{failures} to mend, {warnings} to look at"),
+            };
+            context.printer.line(&format!("\n{summary}"));
+        }
+        Ok(if failures == 0 { Exit::Done } else { Exit::Refused })
+    }
+}
+
+/// What names of files and of others' making have in them, in one line.
+fn one_line(text: &str) -> String {
+    text.lines()
+        .map(|line| line.split(' ').map(printable).collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Keys and tokens: whether they can be read, and whether they still count.
+
+use super::{Findings, Ground};
+use crate::callers::{Role, TokenFiles};
+use crate::limits;
+use crate::proof::Purpose;
+
+const AFTER: &str = "not looked at until the keyring and the policy set can be read";
+
+pub(super) fn keyring(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    let keyring = match &ground.keyring {
+        Ok(keyring) => keyring,
+        Err(fault) => {
+            findings.fail(fault.to_string(), "mend the file, or bring it back from a backup");
+            return String::new();
+        }
+    };
+    for key in keyring.keys() {
+        let Some(until) = key.not_after() else { continue };
+        let (id, fix) =
+            (key.id(), format!("add its successor with: handoffd key add --owner {}", key.owner()));
+        if until <= ground.now {
+            findings
+                .warn(format!("key `{id}` ended {until}"), format!("{fix}; then: handoffd key remove {id}"));
+        } else if until.seconds_since(ground.now) < limits::DOCTOR_KEY_ENDS_S {
+            findings.warn(format!("key `{id}` ends {until}"), fix);
+        }
+    }
+    format!("{} key(s), none of which ends soon", keyring.keys().len())
+}
+
+pub(super) fn owners(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    let (Ok(keyring), Ok(policies)) = (&ground.keyring, &ground.policies) else { return AFTER.to_owned() };
+    for key in keyring.keys().iter().filter(|key| key.purpose() == Purpose::Envelope) {
+        let mut all = policies.policy_refs().filter_map(|path| policies.policy(path));
+        if !all.any(|policy| policy.principals.cover(key.owner())) {
+            findings.warn(
+                format!("key `{}` belongs to `{}`, who is a principal of no policy", key.id(), key.owner()),
+                format!("add the principal to a policy, or: handoffd key remove {}", key.id()),
+            );
+        }
+    }
+    "every owner of an envelope key is a principal".to_owned()
+}
+
+pub(super) fn signing(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    let (Ok(keyring), Ok(policies)) = (&ground.keyring, &ground.policies) else { return AFTER.to_owned() };
+    for (route_key, route) in policies.routes() {
+        let Some(id) = &route.signing_key_id else { continue };
+        let is_there = keyring
+            .get(id)
+            .is_some_and(|key| key.purpose() == Purpose::Dispatch && key.is_valid_at(ground.now));
+        if is_there {
+            continue;
+        }
+        let what = format!("route `{route_key}` signs with key `{id}`, which does not count for that");
+        let fix = format!("handoffd key add --purpose dispatch --owner {} --id {id}", route.primary_agent_id);
+        // Without a signature it may still be dispatched where none is demanded.
+        if route.require_signature == Some(true) {
+            findings.fail(what, fix);
+        } else {
+            findings.warn(what, fix);
+        }
+    }
+    "every route has the key that it signs with".to_owned()
+}
+
+pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    let files = TokenFiles::of(ground.root());
+    let roster = match files.load() {
+        Ok(roster) => roster,
+        Err(fault) => {
+            findings.fail(fault.to_string(), "mend the file, or bring it back from a backup");
+            return String::new();
+        }
+    };
+    let valid = || roster.tokens().iter().filter(|token| token.is_valid_at(ground.now));
+    if roster.tokens().is_empty() {
+        return "none yet; the daemon makes the first".to_owned();
+    }
+    if !valid().any(|token| token.role() == Role::Admin) {
+        findings.warn("no admin's token counts", "start the daemon again: it makes one");
+    }
+    format!("{} that count", valid().count())
+}

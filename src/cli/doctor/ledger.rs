@@ -1,0 +1,122 @@
+//! The ledger, and whether what remembers it agrees with it.
+
+use super::super::Failure;
+use super::super::audit::{Committed, committed};
+use super::super::state::published;
+use super::{Findings, Ground};
+use crate::gateway::{public_key, read_checkpoint};
+use crate::ledger::{Entries, Entry};
+use crate::limits;
+use crate::state::Published;
+use crate::timestamp::Timestamp;
+
+const NONE: &str = "the ledger has no entries yet";
+
+/// How far the ledger has come; nothing if it has no entries.
+fn head(ground: &Ground<'_>) -> Result<Option<Committed>, Failure> {
+    let has_segments =
+        std::fs::read_dir(ground.files.ledger()).is_ok_and(|mut entries| entries.next().is_some());
+    if has_segments { committed(&ground.files).map(Some) } else { Ok(None) }
+}
+
+fn entry(ground: &Ground<'_>, sequence: u64) -> Result<Option<Entry>, String> {
+    let mut entries =
+        Entries::read(&ground.files.ledger(), sequence, sequence).map_err(|fault| fault.to_string())?;
+    entries.next().transpose().map_err(|fault| fault.to_string())
+}
+
+pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    const FIX: &str = "see: handoffd audit verify; docs/ledger.md says what to do";
+    let last = match head(ground) {
+        Ok(None) => return NONE.to_owned(),
+        Ok(Some(Committed { head, .. })) => entry(ground, head.sequence),
+        Err(Failure(why)) => Err(why),
+    };
+    let last = match last {
+        Ok(last) => last.and_then(|entry| Timestamp::parse(&entry.consensus_timestamp.to_string())),
+        Err(why) => {
+            findings.fail(format!("the ledger cannot be read: {why}"), FIX);
+            return String::new();
+        }
+    };
+    let behind = last.map_or(0, |last| last.seconds_since(ground.now));
+    if behind > limits::CLOCK_BEHIND_S {
+        findings.fail(
+            format!("the clock is {behind} s behind the ledger's last entry"),
+            "set the clock right; until then decisions go by the ledger's own time",
+        );
+    }
+    "not behind the ledger's last entry".to_owned()
+}
+
+pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    const RESTORE: &str = "stop the daemon, then: handoffd state restore; or: handoffd state adopt";
+    match head(ground) {
+        Ok(Some(_)) => {}
+        // What is wrong with the ledger was said above.
+        Ok(None) | Err(_) => return NONE.to_owned(),
+    }
+    match published(&ground.files) {
+        Ok(Published::AsOf(sequence)) => return format!("what the ledger gives at entry {sequence}"),
+        Ok(Published::Missing) => {
+            findings.warn(
+                "there is no state file, which orchestrators read",
+                "start the daemon: it publishes it",
+            );
+        }
+        Ok(Published::Edited { sequence }) => findings.fail(
+            format!("the state file is not what the ledger gives at entry {sequence}: somebody edited it"),
+            RESTORE,
+        ),
+        Ok(Published::Ahead { sequence }) => findings.fail(
+            format!("the state file names entry {sequence}, which the ledger does not have"),
+            "the ledger was cut or replaced: bring it back from a backup",
+        ),
+        Ok(Published::Unreadable) => findings.fail("the state file is not a state file", RESTORE),
+        Err(Failure(why)) => findings.fail(format!("the state file cannot be compared: {why}"), RESTORE),
+    }
+    String::new()
+}
+
+pub(super) fn checkpoint(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    const TAMPERED: &str = "somebody changed the ledger or the checkpoint; see: handoffd audit verify";
+    let Ok(Some(Committed { head, .. })) = head(ground) else { return NONE.to_owned() };
+    let checkpoint = match read_checkpoint(&ground.files.checkpoint()) {
+        Ok(Some(checkpoint)) => checkpoint,
+        // It is left every so many entries, and when the daemon stops.
+        Ok(None) if head.sequence < limits::CHECKPOINT_ENTRIES => {
+            findings.warn(
+                "there is no checkpoint yet",
+                "the daemon leaves one when it stops; handoffd audit checkpoint makes one to keep elsewhere",
+            );
+            return String::new();
+        }
+        Ok(None) => {
+            findings.fail("there is no checkpoint of a ledger that must have one", TAMPERED);
+            return String::new();
+        }
+        Err(fault) => {
+            findings.fail(fault.to_string(), TAMPERED);
+            return String::new();
+        }
+    };
+    let signed = match public_key(&ground.files) {
+        Ok(key) => checkpoint.verify(&key),
+        Err(fault) => {
+            findings.fail(fault.to_string(), "bring memory/gateway.key back from a backup");
+            return String::new();
+        }
+    };
+    let Some(signed) = signed else {
+        findings.fail("the checkpoint is not signed by this gateway's key", TAMPERED);
+        return String::new();
+    };
+    let found = entry(ground, signed.sequence).ok().flatten().map(|entry| entry.running_hash);
+    if signed.sequence > head.sequence || found != Some(signed.running_hash) {
+        findings.fail(
+            format!("the checkpoint of entry {} does not agree with the ledger", signed.sequence),
+            TAMPERED,
+        );
+    }
+    format!("of entry {}, agrees with the ledger", signed.sequence)
+}

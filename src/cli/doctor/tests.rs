@@ -1,0 +1,221 @@
+//! One workspace that is sound, and for each check one that fails it for one reason alone.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::*;
+use crate::callers::TokenFiles;
+use crate::gateway::{Gateway, RuleKeeper, WorkspaceLock};
+use crate::limits;
+use crate::proof::{Key, Purpose, Secret};
+
+/// A workspace as `init` makes it, with what it still lacks, that a daemon has been on.
+fn sound() -> (tempfile::TempDir, Workspace) {
+    let directory = tempfile::tempdir().unwrap();
+    let workspace = Workspace::new(directory.path());
+    super::super::init::scaffold(directory.path()).map_err(|failure| failure.0).unwrap();
+    edit(
+        directory.path(),
+        "policies/delegation/user-main-v1.json",
+        "\"riskFloor\"",
+        "\"requireBinding\": [\"live\"], \"riskFloor\"",
+    );
+    add_key(&workspace, "user-main-1", "user:main", Purpose::Envelope, None);
+    add_key(&workspace, "crypto-sage-dispatch-1", "crypto-sage", Purpose::Dispatch, None);
+    TokenFiles::of(directory.path()).ensure_admin(clock::now()).unwrap();
+    let gateway = Gateway::open(directory.path(), "127.0.0.1:0").unwrap();
+    RuleKeeper::start(workspace.clone(), gateway.engine().clone()).unwrap();
+    gateway.close().unwrap();
+    (directory, workspace)
+}
+
+fn add_key(workspace: &Workspace, id: &str, owner: &str, purpose: Purpose, ends_in_s: Option<i64>) {
+    let key = Key::hmac(id, owner, purpose, Secret::new(vec![7; 32])).unwrap();
+    let key = key.valid_between(None, ends_in_s.map(|seconds| clock::now().plus_seconds(seconds)));
+    workspace.change_keyring(|keyring| keyring.add(key).map_err(|fault| fault.to_string())).unwrap();
+}
+
+fn remove_key(workspace: &Workspace, id: &str) {
+    let remove = |keyring: &mut Keyring| {
+        assert!(keyring.remove(id));
+        Ok(())
+    };
+    workspace.change_keyring(remove).unwrap();
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test lays out files")]
+fn write(root: &Path, path: &str, text: &str) {
+    fs::write(root.join(path), text).unwrap();
+}
+
+fn edit(root: &Path, path: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(root.join(path)).unwrap();
+    assert!(text.contains(from), "{path}");
+    write(root, path, &text.replacen(from, to, 1));
+}
+
+fn set_mode(root: &Path, path: &str, mode: u32) {
+    fs::set_permissions(root.join(path), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What is found, as `check: level: what`; the room on this machine's disk is another matter.
+fn found(workspace: &Workspace, change: impl FnOnce(&mut Ground<'_>)) -> Vec<String> {
+    let mut ground = Ground::of(workspace);
+    ground.free_bytes = Ok(u64::MAX);
+    change(&mut ground);
+    let mut lines = Vec::new();
+    for (name, good, findings) in examine(&ground) {
+        assert!(!good.is_empty() || !findings.is_empty(), "{name} says nothing");
+        for Finding { level, what, fix } in findings {
+            assert!(!fix.is_empty(), "{what}");
+            lines.push(format!("{name}: {level:?}: {what}"));
+        }
+    }
+    lines
+}
+
+/// Breaks a sound workspace in one way, and expects one finding.
+fn check(expected: &str, breakage: impl FnOnce(&Path, &Workspace)) {
+    let (directory, workspace) = sound();
+    breakage(directory.path(), &workspace);
+    let lines = found(&workspace, |_| {});
+    let [line] = lines.as_slice() else { panic!("{expected}: {lines:#?}") };
+    assert!(line.starts_with(expected), "{line}");
+}
+
+const ROUTES: &str = "policies/routes.json";
+const POLICY: &str = "policies/delegation/user-main-v1.json";
+
+#[test]
+fn nothing_is_found_in_a_sound_workspace() {
+    let (_directory, workspace) = sound();
+    assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
+}
+
+#[test]
+fn rules_that_cannot_be_used_or_say_too_little_are_found() {
+    check("settings: Fail: handoffd.toml", |root, _| write(root, "handoffd.toml", "[server]\nlistne = 1\n"));
+    check("policies: Fail: policies/routes.json", |root, _| write(root, ROUTES, "{"));
+    check("policies: Fail: policies/delegation/user-main-v1.json", |root, _| {
+        edit(root, POLICY, "\"principals\"", "\"principles\": [], \"principals\"");
+    });
+    check("routes: Fail: the critical route", |root, _| {
+        edit(root, ROUTES, "\"fallbackAgentId\": \"crypto-sage-dr\",", "");
+    });
+    check("routes: Warn: route", |root, _| {
+        edit(root, ROUTES, "\"fallbackAgentId\": \"crypto-sage-dr\",\n      \"critical\": true,", "");
+    });
+    check("delegation: Warn: policies/delegation/user-main-v1.json has no requireBinding", |root, _| {
+        edit(root, POLICY, "\"requireBinding\": [\"live\"], ", "");
+    });
+    check("delegation: Warn: policies/delegation/user-main-v2.json has no riskFloor", |root, _| {
+        let text = fs::read_to_string(root.join(POLICY)).unwrap();
+        let end = text.find(", \"riskFloor\"").unwrap();
+        write(root, "policies/delegation/user-main-v2.json", &format!("{}}}", &text[..end]));
+    });
+    check("references: Fail: the rollback plan", |root, _| {
+        edit(root, ROUTES, "docs/runbook.md", "docs/nowhere.md");
+    });
+    check("references: Warn: the schema agents/input.json", |root, _| {
+        write(root, "agents/input.json", r#"{"$schema": "https://json-schema.org/draft/2020-12/schema"}"#);
+    });
+}
+
+#[test]
+fn keys_and_tokens_that_do_not_count_are_found() {
+    check("keyring: Fail: ", |root, _| write(root, "memory/keyring.json", "{"));
+    check("keyring: Warn: key `k-2` ended", |_, workspace| {
+        add_key(workspace, "k-2", "user:main", Purpose::Envelope, Some(-1));
+    });
+    check("keyring: Warn: key `k-2` ends", |_, workspace| {
+        add_key(workspace, "k-2", "user:main", Purpose::Envelope, Some(29 * 86_400));
+    });
+    check("key owners: Warn: key `k-2` belongs to `user:rita`", |_, workspace| {
+        add_key(workspace, "k-2", "user:rita", Purpose::Envelope, None);
+    });
+    check("signing keys: Warn: route", |_, workspace| {
+        remove_key(workspace, "crypto-sage-dispatch-1");
+    });
+    check("signing keys: Fail: route", |root, workspace| {
+        remove_key(workspace, "crypto-sage-dispatch-1");
+        edit(root, ROUTES, "\"critical\"", "\"requireSignature\": true, \"critical\"");
+    });
+    check("tokens: Fail: ", |root, _| write(root, "memory/tokens.json", "{"));
+    check("tokens: Warn: no admin", |root, _| {
+        TokenFiles::of(root).revoke("admin", clock::now()).unwrap();
+    });
+}
+
+#[test]
+fn a_key_that_ends_later_is_not_found() {
+    let (_directory, workspace) = sound();
+    add_key(&workspace, "k-2", "user:main", Purpose::Envelope, Some(31 * 86_400));
+    assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
+}
+
+#[test]
+fn what_others_may_do_on_the_disk_is_found() {
+    check("permissions: Fail: others may write", |root, _| set_mode(root, "memory", 0o770));
+    check("permissions: Warn: others may look", |root, _| set_mode(root, "memory/ledger", 0o750));
+    check("permissions: Fail: ", |root, _| set_mode(root, "memory/admin.token", 0o640));
+    check("permissions: Fail: ", |root, _| {
+        write(root, "memory/k.ed25519", "seed");
+        set_mode(root, "memory/k.ed25519", 0o644);
+    });
+}
+
+#[test]
+fn little_room_is_found() {
+    let (_directory, workspace) = sound();
+    let with = |free: u64| found(&workspace, |ground| ground.free_bytes = Ok(free));
+    assert_eq!(with(limits::DOCTOR_ROOM_BYTES), Vec::<String>::new());
+    assert_eq!(with(limits::DOCTOR_ROOM_BYTES - 1), ["room: Warn: 1023 MiB are free for memory/"]);
+    assert_eq!(with(limits::DOCTOR_ROOM_BYTES_MIN), ["room: Warn: 64 MiB are free for memory/"]);
+    assert_eq!(with(limits::DOCTOR_ROOM_BYTES_MIN - 1), ["room: Fail: 63 MiB are free for memory/"]);
+}
+
+#[test]
+fn what_was_left_behind_is_found() {
+    for name in ["memory/ledger/1.torn", "memory/keyring.new", "memory/ledger/1.aside"] {
+        check("leftovers: Warn: ", |root, _| write(root, name, ""));
+    }
+}
+
+#[test]
+fn what_does_not_agree_with_the_ledger_is_found() {
+    check("state: Fail: the state file is not what", |root, _| {
+        edit(root, "memory/orchestration-state.json", "crypto-sage-dr", "stranger");
+    });
+    check("state: Fail: the state file is not a state file", |root, _| {
+        write(root, "memory/orchestration-state.json", "{");
+    });
+    check("state: Warn: there is no state file", |root, _| {
+        fs::remove_file(root.join("memory/orchestration-state.json")).unwrap();
+    });
+    check("checkpoint: Warn: there is no checkpoint yet", |root, _| {
+        fs::remove_file(root.join("memory/checkpoint")).unwrap();
+    });
+    check("checkpoint: Fail: the checkpoint is not signed", |root, _| {
+        edit(root, "memory/checkpoint", "\"sequence\":", "\"sequence\":1");
+    });
+}
+
+#[test]
+fn a_clock_that_is_behind_the_ledger_is_found() {
+    let (_directory, workspace) = sound();
+    let at = |seconds: i64| found(&workspace, |ground| ground.now = ground.now.plus_seconds(seconds));
+    assert_eq!(at(0), Vec::<String>::new());
+    let lines = at(-3600);
+    assert!(lines.len() == 1 && lines[0].starts_with("clock: Fail: the clock is "), "{lines:?}");
+}
+
+#[test]
+fn a_daemon_that_holds_the_workspace_and_does_not_answer_is_found() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (directory, workspace) = sound();
+    let path = directory.path().join("memory/.lock");
+    let _lock = WorkspaceLock::take(&path, &nobody.to_string()).unwrap();
+    let lines = found(&workspace, |_| {});
+    assert!(lines.len() == 1 && lines[0].starts_with("daemon: Fail: process "), "{lines:?}");
+}
