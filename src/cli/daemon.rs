@@ -1,6 +1,5 @@
 //! The running gateway: opens the workspace, serves it, watches its rules, and lets go of it in order.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,21 +67,35 @@ impl Daemon {
         &self.app
     }
 
-    /// Serves until it is told to stop; then finishes what is under way and leaves a checkpoint.
+    /// Serves until a signal says stop; meanwhile follows the rules and drops old bodies.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { app, listening, workspace, .. } = self;
-        let by_itself = app.settings.policy.reload == PolicyReload::Auto;
-        let watch = Watch::over(workspace.root(), by_itself);
+        let by_itself = self.app.settings.policy.reload == PolicyReload::Auto;
+        let watch = Watch::over(self.workspace.root(), by_itself);
         let bell = watch.bell();
-        follow_rules(app.clone(), watch)?;
-        if let Some(keep) = app.settings.retention.bodies {
-            drop_bodies(app.clone(), keep)?;
+        follow_rules(self.app.clone(), watch)?;
+        if let Some(keep) = self.app.settings.retention.bodies {
+            drop_bodies(self.app.clone(), keep)?;
         }
+        self.run_until(|| signals(bell))
+    }
+
+    /// Serves until `stop` is ready; then finishes what is under way, leaves a checkpoint and gives the workspace
+    /// back.
+    pub(super) fn run_until<S: Future<Output = ()>>(
+        self,
+        stop: impl FnOnce() -> std::io::Result<S>,
+    ) -> Result<(), Failure> {
+        let Self { app, listening, workspace, .. } = self;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         // It listens already, so whoever is told can connect.
         notify::tell("READY=1");
         let served = runtime.block_on(serve(app.clone(), listening, workspace.root(), bell));
         notify::tell("STOPPING=1");
+        let served = runtime.block_on(async {
+            let stop = stop()?;
+            let served = listening.serve(app.clone(), workspace.root(), stop).await;
+            served.map_err(|fault| Failure(fault.to_string()))
+        });
         tracing::info!("stopping");
         let finished = app.gateway().finish();
         app.finish();
@@ -95,21 +108,26 @@ impl Daemon {
     }
 }
 
-async fn serve(app: Arc<App>, listening: Listening, workspace: &Path, bell: Bell) -> Result<(), Failure> {
-    let (mut hang_up, mut terminate) = (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?);
-    let mut interrupt = signal(SignalKind::interrupt())?;
+/// Ready when a signal says stop; SIGHUP has the rules read again.
+fn signals(bell: Bell) -> std::io::Result<impl Future<Output = ()>> {
+    let mut hang_up = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hang_up.recv().await.is_some() {
             bell.ring();
         }
     });
-    let stop = async move {
+    told_to_stop()
+}
+
+/// Ready when SIGTERM or Ctrl-C says stop.
+pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    };
-    listening.serve(app, workspace, stop).await.map_err(|fault| Failure(fault.to_string()))
+    })
 }
 
 /// Puts changed rules in force as they change.

@@ -10,6 +10,7 @@ mod check;
 mod client;
 mod completions;
 mod daemon;
+mod demo;
 mod doctor;
 mod evidence;
 mod in_force;
@@ -99,6 +100,8 @@ enum Command {
     /// Check Agent Wire events, and reduce them to state
     #[command(subcommand)]
     Wire(wire::WireCommand),
+    /// Walk through every gate in a scratch workspace, and leave nothing behind
+    Demo(demo::Demo),
     /// Look for what could be wrong with the workspace, and say what to do
     Doctor(doctor::Doctor),
     /// Print a completion script for a shell
@@ -171,6 +174,7 @@ pub fn run() -> ExitCode {
         Command::Backup(command) => command.run(&context),
         Command::Restore(command) => command.run(&context),
         Command::Wire(command) => command.run(&context),
+        Command::Demo(command) => command.run(&context),
         Command::Doctor(command) => command.run(&context),
         Command::Completions(command) => command.run(&context),
     };
