@@ -12,6 +12,8 @@
 mod demo;
 #[path = "client/doctor.rs"]
 mod doctor;
+#[path = "client/documentation.rs"]
+mod documentation;
 #[path = "client/keys_and_tokens.rs"]
 mod keys_and_tokens;
 #[path = "client/submit.rs"]
