@@ -89,13 +89,12 @@ impl Daemon {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         // It listens already, so whoever is told can connect.
         notify::tell("READY=1");
-        let served = runtime.block_on(serve(app.clone(), listening, workspace.root(), bell));
-        notify::tell("STOPPING=1");
         let served = runtime.block_on(async {
             let stop = stop()?;
             let served = listening.serve(app.clone(), workspace.root(), stop).await;
             served.map_err(|fault| Failure(fault.to_string()))
         });
+        notify::tell("STOPPING=1");
         tracing::info!("stopping");
         let finished = app.gateway().finish();
         app.finish();
