@@ -1,28 +1,23 @@
 //! Sockets: accepts connections within bounds, and lets them finish when it is time to stop.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
 use super::App;
 use super::door::router;
+use super::places::Places;
+use super::socket::Patient;
 use super::tls::acceptor;
-use crate::limits;
 
 /// A socket that is bound, before anything is served on it.
 #[derive(Debug)]
@@ -92,16 +87,15 @@ impl Listening {
             .max_header_list_size(u32::try_from(server.header_bytes_max).unwrap_or(u32::MAX))
             .max_concurrent_streams(256)
             .keep_alive_interval(Some(Duration::from_secs(30)));
-        let places = Arc::new(Semaphore::new(server.connections_max));
-        let guests = Guests::new(server.connections_per_client_max);
+        let places = Places::new(&server);
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
-            let place = tokio::select! {
-                place = places.clone().acquire_owned() => place,
+            let permit = tokio::select! {
+                permit = places.wait() => permit,
                 () = &mut stop => break,
             };
-            let Ok(place) = place else { break };
+            let Some(permit) = permit else { break };
             let (stream, peer) = tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok(accepted) => accepted,
@@ -114,29 +108,30 @@ impl Listening {
                 },
                 () = &mut stop => break,
             };
-            // One that has too many already is cut off at once: its others go on.
-            let Some(guest) = guests.admit(peer.ip()) else { continue };
+            // One that has as many as it may is not worth a word: it would have to wait for it to be read.
+            let Some(place) = places.take(permit, peer.ip()) else { continue };
             let _ = stream.set_nodelay(true);
             let (builder, service, watcher) = (builder.clone(), service.clone(), graceful.watcher());
             let (tls, app, patience) = (tls.clone(), app.clone(), server.header_timeout);
             tokio::spawn(async move {
                 app.metrics.connected();
-                let stream = Stalling::new(stream);
                 match tls {
                     None => {
+                        let stream = Patient::new(stream, patience);
                         let connection = builder.serve_connection(TokioIo::new(stream), service);
                         // A peer that went away, or sent what is no HTTP, is no fault of ours.
                         let _ = watcher.watch(connection.into_owned()).await;
                     }
                     Some(tls) => {
                         if let Some(stream) = handshake(&tls, stream, patience).await {
+                            let stream = Patient::new(stream, patience);
                             let connection = builder.serve_connection(TokioIo::new(stream), service);
                             let _ = watcher.watch(connection.into_owned()).await;
                         }
                     }
                 }
                 app.metrics.disconnected();
-                drop((place, guest));
+                drop(place);
             });
         }
         drop(listener);
@@ -149,51 +144,11 @@ impl Listening {
     }
 }
 
-/// How many connections each client has, where that is bounded.
-#[derive(Clone)]
-struct Guests {
-    each_max: Option<usize>,
-    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
-}
-
-/// A connection that is counted; given back when it is dropped.
-struct Guest(Option<(Guests, IpAddr)>);
-
-impl Guests {
-    fn new(each_max: Option<usize>) -> Self {
-        Self { each_max, counts: Arc::default() }
-    }
-
-    fn admit(&self, client: IpAddr) -> Option<Guest> {
-        let Some(each_max) = self.each_max else { return Some(Guest(None)) };
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(client).or_default();
-        if *count >= each_max {
-            return None;
-        }
-        *count += 1;
-        Some(Guest(Some((self.clone(), client))))
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let Some((guests, client)) = self.0.take() else { return };
-        let mut counts = guests.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&client) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&client);
-            }
-        }
-    }
-}
-
 async fn handshake(
     tls: &TlsAcceptor,
-    stream: Stalling,
+    stream: TcpStream,
     patience: Duration,
-) -> Option<tokio_rustls::server::TlsStream<Stalling>> {
+) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
     match tokio::time::timeout(patience, tls.accept(stream)).await {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
@@ -201,94 +156,5 @@ async fn handshake(
             None
         }
         Err(_) => None,
-    }
-}
-
-/// A connection whose peer must take what is ready for it, sooner or later: one that does not is cut off, so that
-/// nothing is kept for it without end.
-struct Stalling {
-    stream: TcpStream,
-    /// Running while the peer takes nothing.
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl Stalling {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream, stalled: None }
-    }
-
-    fn guard<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
-        }
-        let until = Duration::from_secs(limits::WRITE_STALL_S);
-        let stalled =
-            self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + until)));
-        if stalled.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer takes nothing")));
-        }
-        Poll::Pending
-    }
-}
-
-impl AsyncRead for Stalling {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Stalling {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.guard(context, written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.guard(context, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_has_so_many_connections_and_no_more_until_one_ends() {
-        let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
-        let guests = Guests::new(Some(2));
-        let first = guests.admit(one).unwrap();
-        let _second = guests.admit(one).unwrap();
-        assert!(guests.admit(one).is_none());
-        assert!(guests.admit(other).is_some());
-        drop(first);
-        assert!(guests.admit(one).is_some());
-        let unbounded = Guests::new(None);
-        assert!((0..100).map(|_| unbounded.admit(one)).collect::<Option<Vec<_>>>().is_some());
     }
 }
