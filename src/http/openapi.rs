@@ -119,8 +119,12 @@ fn operation(endpoint: &Endpoint) -> Json {
         replies.insert(reply.status.to_string(), shown);
     }
     for (status, description) in shared_problems(endpoint) {
-        let content = json!({"application/problem+json": {"schema": reference("Problem")}});
-        replies.entry(status).or_insert_with(|| json!({"description": description, "content": content}));
+        let reply = replies.entry(status).or_insert_with(|| json!({"description": description}));
+        // A Decision and a problem can share a status: denied, and not even asked.
+        let content = reply.as_object_mut().map(|reply| reply.entry("content").or_insert_with(|| json!({})));
+        if let Some(content) = content {
+            set(content, "application/problem+json", json!({"schema": reference("Problem")}));
+        }
     }
     let mut operation = json!({
         "operationId": endpoint.id,

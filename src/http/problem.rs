@@ -41,6 +41,7 @@ kinds! {
     AuthSignatureInvalid = "AUTH_SIGNATURE_INVALID", UNAUTHORIZED, "The request's signature is not right";
     AuthTimestampWindow = "AUTH_TIMESTAMP_WINDOW_EXCEEDED", UNAUTHORIZED, "The request was signed too long ago";
     AuthNonceReused = "AUTH_NONCE_REUSED", UNAUTHORIZED, "The request's nonce was used before";
+    AuthNoncesExhausted = "AUTH_NONCES_EXHAUSTED", TOO_MANY_REQUESTS, "Too many signed requests to remember";
     Forbidden = "AUTH_FORBIDDEN", FORBIDDEN, "The caller may not do this";
     NotFound = "HTTP_NOT_FOUND", NOT_FOUND, "There is no such thing";
     MethodNotAllowed = "HTTP_METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED, "The path has no such method";

@@ -112,14 +112,17 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     (
         "NewKey",
         r#"{"type": "object", "required": ["keyId", "owner"], "additionalProperties": false, "properties": {
-            "keyId": {"type": "string", "minLength": 1, "maxLength": 128},
-            "owner": {"type": "string", "minLength": 1, "maxLength": 128},
+            "keyId": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"},
+            "owner": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"},
             "purpose": {"enum": ["envelope", "dispatch", "request"]},
             "algorithm": {"enum": ["hmac-sha256", "ed25519"]},
             "secret": {"type": "string", "minLength": 16, "description": "Of an hmac-sha256 key: its text is the key"},
-            "publicKey": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+            "publicKey": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Of an ed25519 key"},
             "notBefore": {"type": "string", "format": "date-time"},
-            "notAfter": {"type": "string", "format": "date-time"}}}"#,
+            "notAfter": {"type": "string", "format": "date-time"}},
+            "oneOf": [
+                {"required": ["secret"], "properties": {"algorithm": {"const": "hmac-sha256"}, "publicKey": false}},
+                {"required": ["algorithm", "publicKey"], "properties": {"algorithm": {"const": "ed25519"}, "secret": false}}]}"#,
     ),
     (
         "Jwks",

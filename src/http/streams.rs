@@ -22,7 +22,7 @@ use crate::wire::StreamId;
 pub(super) async fn audit(call: Call) -> Answer {
     let app = &call.app;
     let from = match last_event_id(&call)? {
-        Some(last) => last + 1,
+        Some(last) => last.saturating_add(1),
         None => call.query.integer("from").unwrap_or(app.gateway.engine().head() + 1),
     };
     let (listener, topic_id) = (app.gateway.listen(from), app.gateway.topic_id().to_owned());
@@ -46,7 +46,7 @@ pub(super) async fn handoff(call: Call) -> Answer {
     let found = detail.attempts.iter().find(|(row, _)| row.attempt == attempt);
     let (row, _) = found.ok_or_else(|| Problem::not_found("attempt"))?;
     let from = match last_event_id(&call)? {
-        Some(last) => last + 1,
+        Some(last) => last.saturating_add(1),
         None => call.query.integer("from").unwrap_or(1),
     };
     let handoff_id = &detail.handoff.handoff_id;
