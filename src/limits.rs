@@ -57,7 +57,7 @@ pub const IDLE_CHECK_MS: u64 = 500;
 
 /// Batches that are kept for those who listen; whoever is further behind reads the ledger, so many entries at once.
 pub const HUB_BATCHES_MAX: usize = 256;
-pub const HUB_READ_ENTRIES: u64 = 1_000;
+pub const HUB_READ_ENTRIES: u64 = 100;
 
 /// Lines of the sink that wait before they are written even if more is at hand; how often it remembers how far it
 /// came; how long it pauses when it cannot write; and what it may take at the end.

@@ -3,7 +3,6 @@
 //! Listeners take at their own pace. What has fallen out of the line for one that is slow is read from the ledger
 //! instead, so nobody is waited for and nothing is kept for them without bound.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -62,8 +61,16 @@ impl Hub {
         // In this order: what becomes durable in between is both read and heard, and told once.
         let line = self.line.subscribe();
         let through = head();
-        let (ledger, ready) = (self.ledger.clone(), VecDeque::new());
-        Listener { line, ledger, ready, next: from.max(1), through, head: Box::new(head) }
+        let ledger = self.ledger.clone();
+        Listener {
+            line,
+            ledger,
+            ready: Arc::default(),
+            at: 0,
+            next: from.max(1),
+            through,
+            head: Box::new(head),
+        }
     }
 }
 
@@ -89,7 +96,10 @@ impl<F: Follower> Follower for HubFollower<F> {
 pub struct Listener {
     line: broadcast::Receiver<Arc<Vec<Told>>>,
     ledger: PathBuf,
-    ready: VecDeque<Told>,
+    /// What was heard or read last, and how much of it has been told. Shared with all who heard it: those who are
+    /// slow must not each have a copy.
+    ready: Arc<Vec<Told>>,
+    at: usize,
     /// The next entry to tell.
     next: u64,
     /// Up to here the ledger is read; from there on the line is heard.
@@ -112,14 +122,18 @@ impl Listener {
     /// The next entry, when there is one; nothing when there will be none. Safe to stop waiting for at any time.
     pub async fn next(&mut self) -> Option<Told> {
         loop {
-            if let Some(told) = self.ready.pop_front() {
+            if let Some(told) = self.ready.get(self.at) {
+                self.at += 1;
                 // Read and heard: told once.
                 if told.entry.sequence < self.next {
                     continue;
                 }
                 self.next = told.entry.sequence + 1;
-                return Some(told);
+                return Some(told.clone());
             }
+            // Not kept while waiting for more, which can be long.
+            self.ready = Arc::default();
+            self.at = 0;
             if self.next <= self.through {
                 self.ready = self.read().await.ok()?;
                 if self.ready.is_empty() {
@@ -128,21 +142,20 @@ impl Listener {
                 continue;
             }
             match self.line.recv().await {
-                Ok(told) => {
-                    self.ready.extend(told.iter().filter(|told| told.entry.sequence >= self.next).cloned())
-                }
+                Ok(told) => self.ready = told,
                 Err(RecvError::Lagged(_)) => self.through = (self.head)(),
                 Err(RecvError::Closed) => return None,
             }
         }
     }
 
-    async fn read(&self) -> Result<VecDeque<Told>, EntriesFault> {
+    async fn read(&self) -> Result<Arc<Vec<Told>>, EntriesFault> {
         let (ledger, from) = (self.ledger.clone(), self.next);
         let through = self.through.min(from + limits::HUB_READ_ENTRIES - 1);
         let read = move || {
             let entries = Entries::read(&ledger, from, through)?;
-            entries.filter_map(|entry| entry.map(Told::of).transpose()).collect()
+            let told = entries.filter_map(|entry| entry.map(Told::of).transpose());
+            told.collect::<Result<Vec<_>, _>>().map(Arc::new)
         };
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|error| Err(EntriesFault::Io(std::io::Error::other(error))))

@@ -25,8 +25,11 @@ pub struct RuleKeeper {
     workspace: Workspace,
     engine: EngineHandle,
     current: RwLock<Rules>,
-    /// Why the last attempt failed; nothing if it did not. Held while one is made, so that they take turns.
+    /// Why the last attempt failed; nothing if it did not.
     last: Mutex<Option<Failed>>,
+    /// Held while an attempt is made, so that they take turns. Not the one above: whoever asks how the last one
+    /// went must not wait for a disk that the next one waits for.
+    turn: Mutex<()>,
 }
 
 /// An attempt that failed.
@@ -53,7 +56,13 @@ impl RuleKeeper {
     pub fn start(workspace: Workspace, engine: EngineHandle) -> Result<Self, String> {
         let rules = read(&workspace)?;
         engine.put_in_force_and_wait(rules.in_force.clone()).map_err(|fault| fault.to_string())?;
-        Ok(Self { workspace, engine, current: RwLock::new(rules), last: Mutex::new(None) })
+        Ok(Self {
+            workspace,
+            engine,
+            current: RwLock::new(rules),
+            last: Mutex::new(None),
+            turn: Mutex::new(()),
+        })
     }
 
     /// What is in force now.
@@ -67,26 +76,26 @@ impl RuleKeeper {
 
     /// Why the files are not what is in force, if they are not.
     pub fn failed(&self) -> Option<Failed> {
-        self.turn().clone()
+        self.last().clone()
     }
 
-    fn turn(&self) -> MutexGuard<'_, Option<Failed>> {
+    fn last(&self) -> MutexGuard<'_, Option<Failed>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the files again, and puts what they say in force if it is something else. Blocks until the ledger
     /// has it.
     pub fn reload(&self) -> Reloaded {
-        let mut last = self.turn();
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let result = self.try_reload();
         match result {
             Ok(reloaded) => {
-                *last = None;
+                *self.last() = None;
                 reloaded
             }
             Err(why) => {
                 let failed = Failed { at: clock::now(), why };
-                *last = Some(failed.clone());
+                *self.last() = Some(failed.clone());
                 Reloaded::Failed(failed)
             }
         }
