@@ -78,12 +78,13 @@ pub(super) fn spawn(
     messages: Receiver<Message>,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let (jobs, work) = channel();
+    let observer = watch.observer.clone();
     let writer = std::thread::Builder::new()
         .name("ledger-writer".into())
         .spawn(move || write(log, follower, &watch, &work, &inbox))?;
     let sequencer = std::thread::Builder::new()
         .name("sequencer".into())
-        .spawn(move || sequence(sequencer, &messages, &jobs))?;
+        .spawn(move || sequence(sequencer, &messages, &jobs, &*observer))?;
     Ok(vec![sequencer, writer])
 }
 
@@ -132,7 +133,12 @@ fn write(
 }
 
 /// The sequencer's loop.
-fn sequence(mut sequencer: Sequencer, messages: &Receiver<Message>, jobs: &Sender<Job>) {
+fn sequence(
+    mut sequencer: Sequencer,
+    messages: &Receiver<Message>,
+    jobs: &Sender<Job>,
+    observer: &dyn Observer,
+) {
     let topic_id = sequencer.topic_id().to_owned();
     let mut batch = sequencer.new_batch(&topic_id);
     let mut waiting: Vec<Waiting> = Vec::new();
@@ -189,7 +195,12 @@ fn sequence(mut sequencer: Sequencer, messages: &Receiver<Message>, jobs: &Sende
         if !writing {
             if batch.is_empty() {
                 // Only replays are waiting, and all they refer to is durable.
-                waiting.drain(..).for_each(|one| one.tell(Ok(())));
+                for one in waiting.drain(..) {
+                    if let Waiting::Decision(_, decided) = &one {
+                        observer.decided(decided);
+                    }
+                    one.tell(Ok(()));
+                }
                 if stopping {
                     return;
                 }
