@@ -1,0 +1,30 @@
+//! The daemon as callers meet it: the built binary, on a workspace of its own, over real HTTP.
+//!
+//! Every answer that a test gets is compared with what `/openapi.json` says of it (`api/contract.rs`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod api {
+    mod contract;
+    mod harness;
+    mod wire;
+
+    mod batches;
+    mod callers;
+    mod health;
+    mod hostile;
+    mod rules;
+    mod shutdown;
+    mod signing;
+    mod statuses;
+    mod streams;
+    mod tls;
+    mod traces;
+}

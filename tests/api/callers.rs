@@ -1,0 +1,178 @@
+//! Who may ask for what.
+
+use serde_json::{Value as Json, json};
+
+use super::harness::{Daemon, ROUTER, eventually, location, lost_spec, spec};
+use super::wire::Request;
+
+/// A TaskSpec in the name of another source.
+fn from(source: &str, name: &str) -> Json {
+    let mut spec = spec(name);
+    spec["source"]["agentId"] = source.into();
+    spec
+}
+
+#[test]
+fn each_of_twenty_agents_submits_only_as_itself() {
+    let daemon = Daemon::new();
+    let agents: Vec<String> = (0..20).map(|n| format!("agent-{n:02}")).collect();
+    for (own, agent) in agents.iter().enumerate() {
+        let token = daemon.token(agent, "orchestrator", Some(agent));
+        let specs: Vec<Json> =
+            agents.iter().map(|source| from(source, &format!("{agent}_{source}"))).collect();
+        let decided = daemon.post_as(&token, "/v1/handoffs/batch", json!(specs)).json();
+        for (source, decision) in decided["decisions"].as_array().unwrap().iter().enumerate() {
+            if source == own {
+                assert_eq!(decision["decision"], "allowed", "{agent}: {decision}");
+            } else {
+                assert_eq!(decision["decision"], "denied");
+                assert_eq!(decision["reasons"][0]["code"], "A2A_SOURCE_MISMATCH", "{agent} as {source}");
+            }
+        }
+        // One by one, and when it only asks, it is no different.
+        let foreign = from(&agents[(own + 1) % 20], &format!("{agent}_again"));
+        let refused = daemon.post_as(&token, "/v1/handoffs", &foreign);
+        assert_eq!((refused.status, refused.code().as_str()), (403, "A2A_SOURCE_MISMATCH"));
+        assert_eq!(daemon.post_as(&token, "/v1/handoffs/check", &foreign).code(), "A2A_SOURCE_MISMATCH");
+    }
+    // What was refused for its source took nothing from that source.
+    let late = daemon.token("late", "orchestrator", Some("agent-00"));
+    assert_eq!(daemon.post_as(&late, "/v1/handoffs", from("agent-00", "agent-19_again")).status, 201);
+}
+
+#[test]
+fn an_administrator_submits_as_anybody_but_never_live() {
+    let daemon = Daemon::new();
+    let mut live = from("anybody", "admin_0001");
+    assert_eq!(daemon.submit(&live).status, 201);
+    live = from("anybody", "admin_0002");
+    live["mode"] = "live".into();
+    let codes = daemon.submit(&live).json()["reasons"].to_string();
+    assert!(codes.contains("A2A_SOURCE_MISMATCH"), "{codes}");
+}
+
+/// Every operation that needs a token, and the roles that may ask for it.
+const MAY: &[(&str, &str)] = &[
+    ("submitHandoff", "orchestrator admin"),
+    ("submitBatch", "orchestrator admin"),
+    ("checkHandoff", "orchestrator operator admin"),
+    ("listHandoffs", "orchestrator agent operator harness auditor admin"),
+    ("getHandoff", "orchestrator agent operator harness auditor admin"),
+    ("streamHandoff", "orchestrator agent operator harness auditor admin"),
+    ("getEvidence", "orchestrator agent operator harness auditor admin"),
+    ("convertEvidence", "orchestrator agent operator harness auditor admin"),
+    ("listEntries", "operator auditor admin"),
+    ("getEntry", "operator auditor admin"),
+    ("streamEntries", "operator auditor admin"),
+    ("exportLedger", "operator auditor admin"),
+    ("verifyLedger", "operator auditor admin"),
+    ("getCheckpoint", "operator auditor admin"),
+    ("getState", "operator auditor admin"),
+    ("getPolicies", "operator auditor admin"),
+    ("reload", "admin"),
+    ("listTokens", "admin"),
+    ("makeToken", "admin"),
+    ("revokeToken", "admin"),
+    ("listKeys", "admin"),
+    ("addKey", "admin"),
+    ("removeKey", "admin"),
+];
+
+#[test]
+fn a_role_may_do_what_is_its_own_and_nothing_else() {
+    let daemon = Daemon::new();
+    let tokens: Vec<(&str, String)> = ["orchestrator", "agent", "operator", "harness", "auditor", "admin"]
+        .into_iter()
+        .map(|role| {
+            let agent = matches!(role, "orchestrator" | "agent").then_some(ROUTER);
+            (role, daemon.token(&format!("one-{role}"), role, agent))
+        })
+        .collect();
+    let mut seen = 0;
+    for (template, method, operation) in daemon.contract().operations() {
+        if operation.get("security").is_none() {
+            continue;
+        }
+        let id = operation["operationId"].as_str().unwrap();
+        let (_, may) = MAY.iter().find(|(known, _)| *known == id).unwrap_or_else(|| panic!("who may {id}?"));
+        seen += 1;
+        // Nothing that they name is there, and a stream that may be read is asked for in a wrong way: it would go on.
+        let target = template.replace("{sequence}", "999999").replace("{id}", "hs_nothing_here");
+        let target = target.replace("{token}", "nobody").replace("{key}", "nothing");
+        let target = if id == "streamEntries" { format!("{target}?from=0") } else { target };
+        for (role, token) in &tokens {
+            let reply = daemon.send(&Request::new(&method, &target).token(token));
+            let forbidden = reply.status == 403 && reply.code() == "AUTH_FORBIDDEN";
+            let allowed = may.split(' ').any(|word| word == *role);
+            assert_eq!(forbidden, !allowed, "{role} {method} {target}: {reply:?}");
+        }
+    }
+    assert_eq!(seen, MAY.len());
+}
+
+#[test]
+fn what_is_not_ones_own_looks_as_if_it_were_not_there() {
+    let daemon = Daemon::new();
+    let (theirs, denied) = (spec("theirs_0001"), lost_spec("theirs_0002"));
+    assert_eq!(daemon.submit(&theirs).status, 201);
+    assert_eq!(daemon.submit(&denied).status, 403);
+    let source = daemon.token("source", "orchestrator", Some(ROUTER));
+    let target = daemon.token("target", "agent", Some("crypto-sage"));
+    let strangers = [
+        daemon.token("stranger-1", "orchestrator", Some("other-router")),
+        // The target as a source, and the source as a target.
+        daemon.token("stranger-2", "orchestrator", Some("crypto-sage")),
+        daemon.token("stranger-3", "agent", Some(ROUTER)),
+    ];
+    for token in [&source, &target] {
+        assert_eq!(daemon.get_as(token, &location(&theirs)).status, 200);
+        assert_eq!(daemon.get_as(token, &format!("{}/evidence", location(&theirs))).status, 200);
+    }
+    for stranger in &strangers {
+        for hidden in [&theirs, &denied] {
+            for tail in ["", "/stream", "/evidence", "/stream?attempt=7"] {
+                let there = daemon.get_as(stranger, &format!("{}{tail}", location(hidden)));
+                let nowhere = daemon.get_as(stranger, &format!("{}{tail}", location(&spec("nothing_0001"))));
+                assert_eq!((there.status, &there.body), (404, &nowhere.body), "{tail}");
+            }
+        }
+        for query in ["", "?agent=decision-router", "?agent=crypto-sage", "?decision=denied"] {
+            let listed = daemon.get_as(stranger, &format!("/v1/handoffs{query}")).json();
+            assert_eq!(listed, json!({"handoffs": [], "next": null}), "{query}");
+        }
+    }
+    let own = daemon.get_as(&source, "/v1/handoffs").json();
+    assert_eq!(own["handoffs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_token_that_has_expired_or_was_revoked_counts_no_longer() {
+    let daemon = Daemon::new();
+    let ask = |token: &str| {
+        let reply = daemon.get_as(token, "/v1/handoffs");
+        (reply.status, if reply.status == 200 { String::new() } else { reply.code() })
+    };
+    let refused = || (401, "AUTH_TOKEN_UNKNOWN".to_owned());
+    let with_end = |name: &str, until: &str| {
+        let made = daemon.post("/v1/tokens", json!({"name": name, "role": "auditor", "expiresAt": until}));
+        assert_eq!(made.status, 201, "{made:?}");
+        made.json()["token"].as_str().unwrap().to_owned()
+    };
+    let over = json!({"name": "over", "role": "auditor", "expiresAt": "2020-01-01T00:00:00Z"});
+    assert_eq!(daemon.post("/v1/tokens", over).status, 409, "one that never counts is not made");
+    assert_eq!(ask(&with_end("long", "2199-01-01T00:00:00Z")), (200, String::new()));
+    let soon = super::signing::from_now(2);
+    let brief = with_end("brief", &soon);
+    eventually("the token expires", || (ask(&brief) == refused()).then_some(()));
+
+    let token = daemon.token("gone", "auditor", None);
+    assert_eq!(ask(&token), (200, String::new()));
+    assert_eq!(daemon.send(&Request::new("DELETE", "/v1/tokens/gone").token(&daemon.admin)).status, 200);
+    assert_eq!(ask(&token), refused());
+    // Its name is not for the next one to have, and what it was can still be seen.
+    let listed = daemon.get("/v1/tokens").json();
+    let gone =
+        listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "gone").unwrap().clone();
+    assert_eq!((gone["valid"].clone(), gone["revokedAt"].is_string()), (json!(false), true));
+    assert!(!daemon.log().contains(&token) && !daemon.log().contains(&daemon.admin));
+}

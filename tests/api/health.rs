@@ -1,0 +1,221 @@
+//! What is wrong is said, soon, and it goes away when it has been put right.
+//!
+//! Disks are made to fail in ways that need no privileges and that stop root as well: a limit on the size of files
+//! (which every write runs into, as into a full disk), and directories that are not where they were.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+
+use super::harness::{Daemon, eventually, location, lost_spec, spec};
+
+/// Waits until it says that it cannot decide, and gives what it says.
+fn red(daemon: &Daemon) -> Json {
+    eventually("it turns red", || {
+        let reply = daemon.get("/readyz");
+        (reply.status == 503).then(|| reply.json())
+    })
+}
+
+fn green(daemon: &Daemon) {
+    eventually("it turns green", || {
+        let reply = daemon.get("/readyz");
+        (reply.status == 200 && reply.json()["status"] == "ready").then_some(())
+    });
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test moves files about")]
+fn rename(from: PathBuf, to: PathBuf) {
+    fs::rename(from, to).unwrap();
+}
+
+/// From now on no file of the daemon may be larger than this.
+fn limit_files(daemon: &Daemon, bytes: &str) {
+    let pid = daemon.pid().to_string();
+    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:")]).output().unwrap();
+    assert!(set.status.success(), "{set:?}");
+}
+
+fn not_durable(daemon: &Daemon, spec: &Json) {
+    let refused = daemon.submit(spec);
+    assert_eq!((refused.status, refused.code().as_str()), (503, "ENGINE_NOT_DURABLE"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+}
+
+#[test]
+fn while_nothing_can_be_written_nothing_is_allowed_and_it_recovers_by_itself() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("disk_0001")).status, 201);
+    green(&daemon);
+    limit_files(&daemon, "0");
+    // Nobody has to be refused for it to be noticed.
+    let found = red(&daemon);
+    assert_eq!(found["failing"][0]["what"], "disk");
+    not_durable(&daemon, &spec("disk_0002"));
+    assert!(daemon.metric("handoffd_append_faults_total").unwrap() >= 1.0);
+    // What was decided before is answered as before: nothing needs to be written for it.
+    assert_eq!(daemon.submit(&spec("disk_0001")).status, 200);
+    limit_files(&daemon, "unlimited");
+    green(&daemon);
+    assert_eq!(daemon.submit(&spec("disk_0002")).status, 201, "it was never decided");
+    assert_eq!(daemon.get(&location(&spec("disk_0002"))).json()["attempts"], 1);
+    assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
+}
+
+/// Room for the beginning of an entry and not for its end.
+#[test]
+fn an_entry_that_was_written_by_half_is_as_if_it_had_never_been() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("half_0001")).status, 201);
+    let before = daemon.segment();
+    let bytes: usize = before.iter().map(|line| line.len() + 1).sum();
+    limit_files(&daemon, &(bytes + 700).to_string());
+    not_durable(&daemon, &spec("half_0002"));
+    eventually("the half is taken away", || (daemon.segment() == before).then_some(()));
+    limit_files(&daemon, "unlimited");
+    green(&daemon);
+    assert_eq!(daemon.submit(&spec("half_0002")).status, 201);
+    assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
+}
+
+#[test]
+fn a_ledger_that_is_not_where_it_was_is_noticed() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("moved_0001")).status, 201);
+    let elsewhere = tempfile::tempdir_in(daemon.path("memory")).unwrap();
+    rename(daemon.path("memory/ledger"), elsewhere.path().join("ledger"));
+    let found = red(&daemon);
+    assert_eq!(found["failing"][0]["what"], "ledger");
+    not_durable(&daemon, &spec("moved_0002"));
+    rename(elsewhere.path().join("ledger"), daemon.path("memory/ledger"));
+    green(&daemon);
+    assert_eq!(daemon.submit(&spec("moved_0002")).status, 201);
+}
+
+#[test]
+fn a_ledger_that_somebody_touched_is_noticed_and_trusted_again_when_it_is_put_back() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("touched_0001")).status, 201);
+    let segment = daemon.path("memory/ledger/00000000000000000001.jsonl");
+    let aside = daemon.path("aside.jsonl");
+    let whole = fs::read(&segment).unwrap();
+    let check = |n: usize, what: &str, touch: &dyn Fn(), put_back: &dyn Fn()| {
+        touch();
+        let found = red(&daemon);
+        assert_eq!(found["failing"][0]["what"], "ledger");
+        assert!(found["failing"][0]["why"].as_str().unwrap().contains(what), "{what}: {found}");
+        not_durable(&daemon, &spec(&format!("touched_1_{n:04}")));
+        put_back();
+        green(&daemon);
+    };
+    let keep = || fs::hard_link(&segment, &aside).unwrap();
+    let put_back = || rename(aside.clone(), segment.clone());
+    check(
+        1,
+        "is gone",
+        &|| {
+            keep();
+            fs::remove_file(&segment).unwrap();
+        },
+        &put_back,
+    );
+    check(
+        2,
+        "was replaced",
+        &|| {
+            keep();
+            fs::remove_file(&segment).unwrap();
+            fs::copy(&aside, &segment).unwrap();
+        },
+        &put_back,
+    );
+    let cut = |bytes: usize| {
+        let file = fs::File::options().write(true).open(&segment).unwrap();
+        file.set_len(bytes as u64).unwrap();
+    };
+    let add = || {
+        use std::io::Write as _;
+        fs::File::options().append(true).open(&segment).unwrap().write_all(b"{}\n").unwrap();
+    };
+    check(3, "bytes instead of", &add, &|| cut(whole.len()));
+    assert_eq!(fs::read(&segment).unwrap(), whole);
+    assert_eq!(daemon.submit(&spec("touched_0002")).status, 201);
+    assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
+}
+
+#[test]
+fn a_state_file_that_cannot_be_written_is_survived_and_said() {
+    let daemon = Daemon::new();
+    let aside = daemon.path("memory/orchestration-state.new");
+    fs::create_dir(&aside).unwrap();
+    assert_eq!(daemon.submit(&spec("state_0001")).status, 201, "the ledger is the record");
+    let found = eventually("it is noticed", || {
+        let reply = daemon.get("/readyz");
+        assert_eq!(reply.status, 200);
+        Some(reply.json()).filter(|found| found["status"] == "degraded")
+    });
+    assert_eq!(found["degraded"][0]["what"], "state");
+    fs::remove_dir(&aside).unwrap();
+    assert_eq!(daemon.submit(&spec("state_0002")).status, 201);
+    green(&daemon);
+    let state = daemon.get("/v1/state").text();
+    assert!(state.contains("state_0001") && state.contains("state_0002"));
+}
+
+#[test]
+fn what_happens_is_counted() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("count_0001")).status, 201);
+    assert_eq!(daemon.submit(&spec("count_0001")).status, 200);
+    assert_eq!(daemon.submit(&lost_spec("count_0002")).status, 403);
+    let mut reused = spec("count_0003");
+    reused["handoffId"] = spec("count_0001")["handoffId"].clone();
+    assert_eq!(daemon.submit(&reused).status, 409);
+    let mut shapeless = spec("count_0004");
+    shapeless["acceptance"] = json!({});
+    assert_eq!(daemon.submit(&shapeless).status, 422);
+    assert_eq!(daemon.post("/v1/handoffs", "{").status, 400);
+    let head = daemon.events().len() as f64;
+    for (line, value) in [
+        ("handoffd_decisions_total{decision=\"allowed\"}", 1.0),
+        ("handoffd_decisions_total{decision=\"denied\"}", 3.0),
+        ("handoffd_decisions_total{decision=\"expired\"}", 0.0),
+        ("handoffd_decisions_total{decision=\"needs_approval\"}", 0.0),
+        ("handoffd_replays_total", 1.0),
+        ("handoffd_reasons_total{gate=\"G0\",code=\"A2A_ROUTE_UNKNOWN\"}", 1.0),
+        ("handoffd_reasons_total{gate=\"G0\",code=\"A2A_TASKSPEC_INVALID\"}", 1.0),
+        ("handoffd_reasons_total{gate=\"identity\",code=\"A2A_HANDOFF_REUSED\"}", 1.0),
+        ("handoffd_claims_refused_total", 1.0),
+        ("handoffd_problems_total{code=\"A2A_BODY_INVALID\"}", 1.0),
+        ("handoffd_bodies_unreadable_total", 1.0),
+        ("handoffd_http_requests_total{endpoint=\"submitHandoff\",status=\"201\"}", 1.0),
+        ("handoffd_http_requests_total{endpoint=\"submitHandoff\",status=\"409\"}", 1.0),
+        ("handoffd_step_seconds_count{step=\"Read\"}", 6.0),
+        ("handoffd_step_seconds_count{step=\"Judge\"}", 5.0),
+        ("handoffd_step_seconds_count{step=\"Commit\"}", 5.0),
+        ("handoffd_step_seconds_count{step=\"Answer\"}", 5.0),
+        ("handoffd_ledger_head", head),
+        ("handoffd_ledger_entries_total", head),
+        ("handoffd_append_faults_total", 0.0),
+        ("handoffd_decisions_waiting", 0.0),
+        ("handoffd_views_behind_entries", 0.0),
+        ("handoffd_build_info{version=", 1.0),
+    ] {
+        assert_eq!(daemon.metric(line), Some(value), "{line}");
+    }
+    for begins in [
+        "handoffd_append_seconds_count",
+        "handoffd_append_seconds_bucket{le=\"+Inf\"}",
+        "handoffd_batch_entries_count",
+        "handoffd_http_request_seconds_count",
+        "handoffd_ledger_written_bytes_total",
+        "handoffd_connections",
+    ] {
+        assert!(daemon.metric(begins).is_some_and(|value| value >= 1.0), "{begins}");
+    }
+    let text = daemon.get("/metrics").text();
+    assert!(text.ends_with("# EOF\n"));
+    assert!(!text.contains(&daemon.admin));
+}

@@ -1,0 +1,134 @@
+//! Policies, keys and tokens that change while the daemon runs.
+
+use std::fs;
+
+use serde_json::{Value as Json, json};
+
+use super::harness::{Daemon, eventually, spec, write};
+
+/// Adds a route, which makes another policy set.
+fn with_route(daemon: &Daemon, key: &str) -> String {
+    let text = fs::read_to_string(daemon.path("policies/routes.json")).unwrap();
+    let mut routes: Json = serde_json::from_str(&text).unwrap();
+    routes["routes"][key] = routes["routes"]["crypto-sage.execution-plane.v1"].clone();
+    routes.to_string()
+}
+
+fn digest(daemon: &Daemon) -> String {
+    daemon.get("/v1/policies").json()["digest"].as_str().unwrap().to_owned()
+}
+
+fn loads(daemon: &Daemon) -> Vec<Json> {
+    let mut events = daemon.events();
+    events.retain(|event| event["type"] == "policy.loaded");
+    events.into_iter().map(|event| event["payload"].clone()).collect()
+}
+
+#[test]
+fn a_good_edit_is_in_force_and_a_bad_one_is_not_and_everybody_sees_it() {
+    let daemon = Daemon::new();
+    let first = digest(&daemon);
+    let on_new_route = |name: &str| {
+        let mut spec = spec(name);
+        spec["routing"]["routeKey"] = "new.execution-plane.v1".into();
+        spec
+    };
+    assert_eq!(daemon.submit(&on_new_route("new_0001")).code(), "A2A_ROUTE_UNKNOWN");
+    let original = fs::read_to_string(daemon.path("policies/routes.json")).unwrap();
+    write(&daemon.path("policies/routes.json"), with_route(&daemon, "new.execution-plane.v1"));
+    let second = eventually("the edit is in force", || Some(digest(&daemon)).filter(|now| *now != first));
+    assert_eq!(daemon.submit(&on_new_route("new_0002")).status, 201);
+    let seen = loads(&daemon);
+    assert_eq!(seen[0], json!({"digest": first, "previous_digest": null}));
+    assert_eq!(seen[1], json!({"digest": second, "previous_digest": first}));
+    assert_eq!(daemon.metric(&format!("handoffd_policy{{digest=\"{second}\"}}")), Some(1.0));
+    assert_eq!(daemon.metric(&format!("handoffd_policy{{digest=\"{first}\"}}")), None);
+    assert_eq!(daemon.metric("handoffd_policy_reload_failing"), Some(0.0));
+
+    write(&daemon.path("policies/delegation/user-main-v1.json"), "{\"half\": ");
+    let ready = eventually("the bad edit is seen", || {
+        let ready = daemon.get("/readyz");
+        assert_eq!(ready.status, 200, "it can still decide");
+        Some(ready.json()).filter(|ready| ready["status"] == "degraded")
+    });
+    let degraded = &ready["degraded"][0];
+    assert_eq!(degraded["what"], "policies");
+    assert!(
+        degraded["why"].as_str().unwrap().contains("policies/delegation/user-main-v1.json"),
+        "{degraded}"
+    );
+    assert_eq!(ready["policyDigest"], second);
+    let policies = daemon.get("/v1/policies").json();
+    assert_eq!((&policies["digest"], &policies["lastLoad"]["outcome"]), (&json!(second), &json!("failed")));
+    assert!(policies["lastLoad"]["why"].as_str().unwrap().contains("user-main-v1.json"));
+    assert_eq!(daemon.metric("handoffd_policy_reload_failing"), Some(1.0));
+    assert!(daemon.metric("handoffd_policy_reload_faults_total").unwrap() >= 1.0);
+    assert!(daemon.log().contains("user-main-v1.json"));
+    // The set before it decides, and the ledger says nothing else.
+    assert_eq!(daemon.submit(&on_new_route("new_0003")).status, 201);
+    assert_eq!(loads(&daemon).len(), 2);
+
+    // All or nothing: a good routing table beside a bad policy changes nothing either.
+    write(&daemon.path("policies/routes.json"), original);
+    let asked = daemon.send(&super::wire::Request::new("POST", "/v1/reload").token(&daemon.admin));
+    assert_eq!(asked.status, 503, "{asked:?}");
+    assert_eq!(digest(&daemon), second);
+
+    let good = include_str!("../../policies/delegation/user-main-v1.json");
+    write(&daemon.path("policies/delegation/user-main-v1.json"), good);
+    eventually("it is mended", || (digest(&daemon) == first).then_some(()));
+    let ready = eventually("all is well again", || {
+        Some(daemon.get("/readyz").json()).filter(|ready| ready["status"] == "ready")
+    });
+    assert_eq!(ready["degraded"], json!([]));
+    assert_eq!(daemon.metric("handoffd_policy_reload_failing"), Some(0.0));
+    assert_eq!(daemon.submit(&on_new_route("new_0004")).code(), "A2A_ROUTE_UNKNOWN");
+    assert_eq!(loads(&daemon)[2], json!({"digest": first, "previous_digest": second}));
+}
+
+#[test]
+fn a_signal_asks_for_the_files_to_be_read_where_nobody_watches_them() {
+    let daemon = Daemon::with("[policy]\nreload = \"sighup\"\n");
+    let first = digest(&daemon);
+    write(&daemon.path("policies/routes.json"), with_route(&daemon, "new.execution-plane.v1"));
+    // Nothing tells it; a request later it is still the old set.
+    assert_eq!(daemon.submit(&spec("hup_0001")).json()["policyDigest"], first);
+    daemon.signal("HUP");
+    let second = eventually("the signal is heard", || Some(digest(&daemon)).filter(|now| *now != first));
+    assert_eq!(daemon.submit(&spec("hup_0002")).json()["policyDigest"], second);
+    daemon.signal("HUP");
+    assert_eq!(daemon.submit(&spec("hup_0003")).status, 201);
+    assert_eq!(loads(&daemon).len(), 2, "what has not changed is not put in force again");
+}
+
+#[test]
+fn keys_and_tokens_from_the_command_line_count_while_it_runs() {
+    let daemon = Daemon::new();
+    let key = [
+        "key",
+        "add",
+        "--owner",
+        "user:main",
+        "--id",
+        "demo-user-main-1",
+        "--secret-file",
+        "docs/examples/demo.key",
+    ];
+    daemon.cli_ok(&key);
+    eventually("the key is in force", || {
+        daemon.get("/v1/keys").text().contains("demo-user-main-1").then_some(())
+    });
+    let token = daemon.cli_ok(&["token", "new", "--name", "reader", "--role", "auditor"]);
+    let token = token.trim();
+    eventually("the token counts", || (daemon.get_as(token, "/v1/state").status == 200).then_some(()));
+    daemon.cli_ok(&["token", "revoke", "reader"]);
+    let refused = eventually("the token counts no longer", || {
+        Some(daemon.get_as(token, "/v1/state")).filter(|reply| reply.status != 200)
+    });
+    assert_eq!((refused.status, refused.code().as_str()), (401, "AUTH_TOKEN_UNKNOWN"));
+    let kinds: Vec<Json> = daemon.events().iter().map(|event| event["type"].clone()).collect();
+    for kind in ["key.added", "token.created", "token.revoked"] {
+        assert!(kinds.contains(&kind.into()), "{kind} in {kinds:?}");
+    }
+    assert!(!daemon.get("/v1/audit/export").text().contains(token));
+}

@@ -1,0 +1,116 @@
+//! Requests that are signed instead of carrying a token.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::{Value as Json, json};
+use sha2::{Digest as _, Sha256};
+use time::format_description::well_known::Rfc3339;
+
+use super::harness::{Daemon, ROUTER, spec};
+use super::wire::{Reply, Request};
+
+const SECRET: &str = "the secret of a caller that signs";
+
+#[expect(clippy::disallowed_methods, reason = "a caller has a clock of its own")]
+pub(crate) fn from_now(seconds: i64) -> String {
+    let at = time::OffsetDateTime::now_utc() + time::Duration::seconds(seconds);
+    at.format(&Rfc3339).unwrap()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is signed, put together by hand: a canonical JSON object, its members in the order of their names.
+fn signature(key_id: &str, nonce: &str, timestamp: &str, request: &Request) -> String {
+    let digest = hex(&Sha256::digest(request.body.as_deref().unwrap_or_default()));
+    let text = format!(
+        r#"{{"bodyDigest":"sha256:{digest}","keyId":"{key_id}","method":"{}","nonce":"{nonce}","path":"{}","timestamp":"{timestamp}"}}"#,
+        request.method, request.target
+    );
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    mac.update(text.as_bytes());
+    hex(&mac.finalize().into_bytes())
+}
+
+fn with_headers(request: Request, key_id: &str, nonce: &str, timestamp: &str, signature: &str) -> Request {
+    request
+        .header("Handoffd-Key-Id", key_id)
+        .header("Handoffd-Nonce", nonce)
+        .header("Handoffd-Timestamp", timestamp)
+        .header("Handoffd-Signature", signature)
+}
+
+fn signed(request: Request, nonce: &str) -> Request {
+    let now = from_now(0);
+    let signature = signature("router-sign-1", nonce, &now, &request);
+    with_headers(request, "router-sign-1", nonce, &now, &signature)
+}
+
+fn submit(spec: &Json) -> Request {
+    Request::new("POST", "/v1/handoffs").json(spec.to_string())
+}
+
+#[test]
+fn a_signed_request_speaks_for_the_token_that_its_key_belongs_to() {
+    let daemon = Daemon::new();
+    daemon.token("router-1", "orchestrator", Some(ROUTER));
+    let key = json!({"keyId": "router-sign-1", "owner": "router-1", "purpose": "request", "secret": SECRET});
+    assert_eq!(daemon.post("/v1/keys", key).status, 201);
+    let refused = |reply: Reply, code: &str| assert_eq!((reply.status, reply.code().as_str()), (401, code));
+
+    let good = signed(submit(&spec("signed_0001")), "nonce-0001");
+    assert_eq!(daemon.send(&good).status, 201);
+    // The very same bytes again; and its nonce with another request.
+    refused(daemon.send(&good), "AUTH_NONCE_REUSED");
+    refused(daemon.send(&signed(submit(&spec("signed_0002")), "nonce-0001")), "AUTH_NONCE_REUSED");
+
+    // The query is part of what is signed.
+    let read = signed(Request::new("GET", "/v1/handoffs?limit=1"), "nonce-0002");
+    assert_eq!(daemon.send(&read).json()["handoffs"].as_array().unwrap().len(), 1);
+    let mut elsewhere = signed(Request::new("GET", "/v1/handoffs?limit=1"), "nonce-0003");
+    elsewhere.target = "/v1/handoffs?limit=2".to_owned();
+    refused(daemon.send(&elsewhere), "AUTH_SIGNATURE_INVALID");
+    let mut other_method = signed(Request::new("GET", "/v1/handoffs"), "nonce-0004");
+    other_method.method = "POST".to_owned();
+    refused(daemon.send(&other_method), "AUTH_SIGNATURE_INVALID");
+    let mut other_body = signed(submit(&spec("signed_0003")), "nonce-0005");
+    other_body.body = Some(spec("signed_0004").to_string().into_bytes());
+    refused(daemon.send(&other_body), "AUTH_SIGNATURE_INVALID");
+
+    let request = submit(&spec("signed_0005"));
+    for (seconds, code) in [(-180, "AUTH_TIMESTAMP_WINDOW_EXCEEDED"), (180, "AUTH_TIMESTAMP_WINDOW_EXCEEDED")]
+    {
+        let at = from_now(seconds);
+        let proof = signature("router-sign-1", "nonce-0006", &at, &request);
+        refused(
+            daemon.send(&with_headers(request.clone(), "router-sign-1", "nonce-0006", &at, &proof)),
+            code,
+        );
+    }
+    let now = from_now(0);
+    let proof = signature("router-sign-1", "nonce-0007", &now, &request);
+    for (key_id, nonce, at, proof, code) in [
+        ("no-such-key", "nonce-0007", now.as_str(), proof.as_str(), "AUTH_SIGNATURE_INVALID"),
+        ("router-sign-1", "nonce-0008", &now, &proof, "AUTH_SIGNATURE_INVALID"),
+        ("router-sign-1", "nonce-0007", "yesterday", &proof, "AUTH_SIGNATURE_INVALID"),
+        ("router-sign-1", "short", &now, &proof, "AUTH_SIGNATURE_INVALID"),
+        ("router-sign-1", "nonce-0007", &now, "00", "AUTH_SIGNATURE_INVALID"),
+    ] {
+        refused(daemon.send(&with_headers(request.clone(), key_id, nonce, at, proof)), code);
+    }
+    // None of these used the nonce up.
+    assert_eq!(daemon.send(&with_headers(request, "router-sign-1", "nonce-0007", &now, &proof)).status, 201);
+    let half = submit(&spec("signed_0006")).header("Handoffd-Signature", "00");
+    refused(daemon.send(&half), "AUTH_REQUIRED");
+    let other_half = submit(&spec("signed_0006")).header("Handoffd-Key-Id", "router-sign-1");
+    refused(daemon.send(&other_half), "AUTH_REQUIRED");
+
+    // Role and agent are the token's; and when that goes, the key is good for nothing.
+    let foreign = signed(Request::new("GET", "/v1/audit"), "nonce-0010");
+    assert_eq!(daemon.send(&foreign).code(), "AUTH_FORBIDDEN");
+    let mut theirs = spec("signed_0007");
+    theirs["source"]["agentId"] = "somebody-else".into();
+    assert_eq!(daemon.send(&signed(submit(&theirs), "nonce-0011")).code(), "A2A_SOURCE_MISMATCH");
+    assert_eq!(daemon.send(&Request::new("DELETE", "/v1/tokens/router-1").token(&daemon.admin)).status, 200);
+    refused(daemon.send(&signed(Request::new("GET", "/v1/handoffs"), "nonce-0012")), "AUTH_TOKEN_UNKNOWN");
+}
