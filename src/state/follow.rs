@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::publish::{Publisher, Replaced};
@@ -21,7 +22,18 @@ use crate::proof::Seed;
 pub struct StateFollower {
     shared: Arc<Shared>,
     /// Wakes the thread that publishes a large document; one wake-up is enough for any number of batches.
-    wake: SyncSender<()>,
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Whoever lets go of it may give the workspace to somebody else: nothing is published after that.
+impl Drop for StateFollower {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -89,10 +101,10 @@ impl StateFollower {
         shared.publish();
         let (wake, wakes) = sync_channel(1);
         let large = shared.clone();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("state-publisher".into())
             .spawn(move || publish_large(&large, &wakes))?;
-        Ok(Self { shared, wake })
+        Ok(Self { shared, wake: Some(wake), thread: Some(thread) })
     }
 
     /// For those who want to know how it goes.
@@ -138,9 +150,9 @@ impl Follower for StateFollower {
         drop(desk);
         if is_small {
             self.shared.publish();
-        } else {
+        } else if let Some(wake) = &self.wake {
             // Full means that it is awake already.
-            let _ = self.wake.try_send(());
+            let _ = wake.try_send(());
         }
         std::mem::take(&mut lock(&self.shared.desk).replaced).then_some(Notice::StateReplaced)
     }

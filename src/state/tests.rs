@@ -201,3 +201,26 @@ fn publishing_is_never_torn_and_notices_another_hand() {
     assert_eq!(publisher.publish("{\"n\":5}\n").unwrap(), Replaced::No);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left aside");
 }
+
+#[test]
+fn a_large_document_is_published_to_the_end_and_never_after_it() {
+    use crate::ledger::Follower as _;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("orchestration-state.json");
+    let mut history = History::new();
+    for n in 0..1_500 {
+        history.decision(&format!("hs_{n:08}"), "allowed", false);
+    }
+    let mut follower = StateFollower::start(StateView::empty(TOPIC), Publisher::new(&path)).unwrap();
+    let (last, before) = history.entries.split_last().unwrap();
+    follower.durable(before);
+    let watch = follower.watch();
+    assert!(watch.document().len() > limits::STATE_BYTES_EACH_BATCH, "large enough to be published apart");
+    while fs::read_to_string(&path).unwrap() != watch.document() {
+        std::thread::yield_now();
+    }
+    // Published a moment ago, so the thread rests, and the last entry waits for it.
+    follower.durable(std::slice::from_ref(last));
+    drop(follower);
+    assert_eq!(fs::read_to_string(&path).unwrap(), watch.document());
+}
