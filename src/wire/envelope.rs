@@ -37,7 +37,7 @@ impl<'t> Envelope<'t> {
                     WireCode::Invalid,
                     "/type",
                     format!("`{shown}` is no type of event"),
-                    "docs/wire.md lists the types",
+                    "docs/agent-wire.md lists the types",
                 ));
             }
             return Err(faults);

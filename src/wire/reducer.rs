@@ -138,7 +138,7 @@ impl<'c> Reducer<'c> {
                 }
                 _ => (
                     format!("{kind} does not follow while a task is {here}"),
-                    "docs/wire.md has what follows",
+                    "docs/agent-wire.md has what follows",
                 ),
             };
             WireFault::new(WireCode::Transition, "/type", message, hint)

@@ -1,4 +1,4 @@
-//! `docs/wire.md` says what the contracts say.
+//! `docs/agent-wire.md` says what the contracts say.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use handoffd::wire::{Contracts, Kind, State, WireCode};
 use super::support::root;
 
 fn page() -> String {
-    fs::read_to_string(root().join("docs/wire.md")).unwrap()
+    fs::read_to_string(root().join("docs/agent-wire.md")).unwrap()
 }
 
 /// The state machine as a Mermaid diagram.
@@ -29,16 +29,16 @@ fn diagram(contracts: &Contracts) -> String {
 #[test]
 fn the_diagram_is_the_machine() {
     let diagram = diagram(Contracts::embedded());
-    assert!(page().contains(&diagram), "docs/wire.md should have:\n{diagram}");
+    assert!(page().contains(&diagram), "docs/agent-wire.md should have:\n{diagram}");
 }
 
 #[test]
 fn every_event_and_every_code_is_explained() {
     let page = page();
     for kind in Kind::ALL {
-        assert!(page.contains(&format!("`{kind}`")), "{kind} is not in docs/wire.md");
+        assert!(page.contains(&format!("`{kind}`")), "{kind} is not in docs/agent-wire.md");
     }
     for code in WireCode::ALL {
-        assert!(page.contains(&format!("| `{code}` |")), "{code} is not in docs/wire.md");
+        assert!(page.contains(&format!("| `{code}` |")), "{code} is not in docs/agent-wire.md");
     }
 }
