@@ -123,7 +123,7 @@ pub const STATE_BYTES_EACH_BATCH: usize = 256 * 1024;
 pub const STATE_INTERVAL_MS: u64 = 50;
 
 /// A checkpoint is signed after so many entries, and when the gateway stops.
-pub const CHECKPOINT_ENTRIES: u64 = 1_000;
+pub const CHECKPOINT_ENTRIES: u64 = 10_000;
 
 /// Levels in a Wire event.
 pub const EVENT_LEVELS_MAX: usize = 64;
@@ -148,6 +148,12 @@ pub const VIEW_REBUILD_ENTRIES: usize = 50_000;
 /// Pages in the views' journal after which it is moved into the file, and what the journal is cut back to then.
 pub const VIEW_JOURNAL_PAGES: i64 = 16 * 1024;
 pub const VIEW_JOURNAL_BYTES_MAX: i64 = 64 * 1024 * 1024;
+
+/// How long the views gather entries for one transaction, how many at most, and how often they look whether somebody
+/// waits.
+pub const VIEW_GATHER_MS: u64 = 300;
+pub const VIEW_GATHER_ENTRIES: usize = 6_000;
+pub const VIEW_GLANCE_MS: u64 = 5;
 
 /// Prepared statements of a connection, and words with their numbers, that are kept at hand.
 pub const VIEW_STATEMENTS_MAX: usize = 64;

@@ -42,7 +42,7 @@ impl Adopt {
                 self.say(context, None, "nothing was edited");
                 return Ok(Exit::Done);
             }
-            Published::Ahead { .. } | Published::Unreadable => {
+            Published::Ahead { .. } | Published::Torn | Published::Unreadable => {
                 return Err(Failure(format!(
                     "{shown} cannot be compared with the ledger; `handoffd state restore` puts the ledger's view back"
                 )));

@@ -174,6 +174,7 @@ impl List {
         };
         let unusable = |fault: ViewsFault| Failure(format!("{}: {fault}", files.views().display()));
         let reader = Reader::open(&files.views()).map_err(unusable)?;
+        wait_for_views(&reader, files)?;
         let page = reader.entries(&filter, self.cursor, self.limit).map_err(unusable)?;
         if context.printer.is_json() {
             let rows: Vec<Json> = page.rows.iter().map(row_to_json).collect();
@@ -202,6 +203,18 @@ impl List {
         }
         Ok(Exit::Done)
     }
+}
+
+/// A running daemon's views gather for a moment: what is in the ledger already should be in the list too.
+fn wait_for_views(reader: &Reader, files: &Files) -> Result<(), Failure> {
+    let Committed { head, .. } = committed(files)?;
+    for _ in 0..20 {
+        if !matches!(reader.entry(head.sequence), Ok(None)) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    Ok(())
 }
 
 fn row_to_json(row: &EntryRow) -> Json {

@@ -102,6 +102,7 @@ fn say(context: &Context, found: Published) -> Exit {
         Published::Ahead { sequence } => {
             (false, format!("the file names entry {sequence}, which the ledger does not have"))
         }
+        Published::Torn => (false, "the file ends in the middle; the next start makes it again".to_owned()),
         Published::Unreadable => (false, "the file is not a state file".to_owned()),
     };
     if context.printer.is_json() {

@@ -17,6 +17,7 @@ use crate::timestamp::Timestamp;
 /// A TaskSpec that was judged, and all that is needed to judge it again.
 #[derive(Debug)]
 pub struct Candidate {
+    purpose: Purpose,
     pub(super) body: Arc<str>,
     pub(super) ruling: Ruling,
     pub(super) sealed: Sealed,
@@ -29,6 +30,13 @@ pub struct Candidate {
     pub(super) stamps: Stamps,
     /// What it emits if it is allowed; nothing while the gates are against it.
     pub(super) evidence: Option<HandoffEvidence>,
+}
+
+/// What a TaskSpec is judged for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Submit,
+    DryRun,
 }
 
 /// What is in force: the policy set, the keys, and who asks.
@@ -61,8 +69,22 @@ impl Asker {
 }
 
 impl Candidate {
-    /// Judges a TaskSpec. A body that cannot be read at all is no candidate.
+    /// Judges a TaskSpec that is submitted. A body that cannot be read at all is no candidate.
     pub fn judge(body: Arc<str>, ruling: Ruling, now: Timestamp) -> Result<Self, BodyFault> {
+        Self::judge_for(Purpose::Submit, body, ruling, now)
+    }
+
+    /// The same for one that is only asked about: it emits nothing, whatever is said of it.
+    pub fn judge_dry(body: Arc<str>, ruling: Ruling, now: Timestamp) -> Result<Self, BodyFault> {
+        Self::judge_for(Purpose::DryRun, body, ruling, now)
+    }
+
+    fn judge_for(
+        purpose: Purpose,
+        body: Arc<str>,
+        ruling: Ruling,
+        now: Timestamp,
+    ) -> Result<Self, BodyFault> {
         let caller = ruling.asker.caller();
         let ground = Ground { policies: &ruling.policies, keyring: &ruling.keyring, caller, now };
         // The document borrows from the body, which the candidate takes along.
@@ -72,12 +94,14 @@ impl Candidate {
             let sealed = Sealed::of(&document);
             let claims = Claims::of(&sealed, &spec, &verdict);
             let facts = Facts::of(&sealed, &spec);
-            let evidence = verdict.reasons().is_empty().then(|| evidence_of(&spec)).flatten();
+            let emits = purpose == Purpose::Submit && verdict.reasons().is_empty();
+            let evidence = emits.then(|| evidence_of(&spec)).flatten();
             let correlation_id = spec.correlation_id.get().map(|id| id.to_string());
             (sealed, claims, facts, correlation_id, Stamps::of(&spec), evidence, verdict)
         };
         let traceparent = None;
         Ok(Self {
+            purpose,
             body,
             ruling,
             sealed,
@@ -145,7 +169,7 @@ impl Candidate {
             None => self.ruling,
         };
         let traceparent = self.traceparent;
-        Self::judge(self.body, ruling, now).ok().map(|again| Self { traceparent, ..again })
+        Self::judge_for(self.purpose, self.body, ruling, now).ok().map(|again| Self { traceparent, ..again })
     }
 }
 

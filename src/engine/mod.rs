@@ -41,7 +41,7 @@ use crate::limits;
 use crate::timestamp::Timestamp;
 use health::Health;
 use sequencer::Sequencer;
-use threads::{Message, Watch};
+use threads::{Message, SequencerDesk, Watch};
 
 /// Why the engine cannot answer. Nothing was allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,6 +171,7 @@ struct Shared {
     waiting: Arc<AtomicUsize>,
     waiting_max: usize,
     health: Arc<Health>,
+    desk: Arc<SequencerDesk>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -189,9 +190,10 @@ impl EngineHandle {
         let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp));
         let watch = Watch { health: health.clone(), observer };
-        let threads = threads::spawn(sequencer, log, follower, watch, inbox.clone(), messages);
+        let desk = Arc::new(SequencerDesk::new(sequencer));
+        let threads = threads::spawn(desk.clone(), log, follower, watch, inbox.clone(), messages);
         let threads = Mutex::new(threads.map_err(|error| EngineFault::NotDurable(error.to_string()))?);
-        let shared = Shared { inbox, waiting, waiting_max, health, threads };
+        let shared = Shared { inbox, waiting, waiting_max, health, desk, threads };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -210,19 +212,10 @@ impl EngineHandle {
         self.send(Message::Together(counted))
     }
 
-    /// Asks what would be decided now. Nothing is claimed or written.
-    pub fn dry_run(
-        &self,
-        candidate: Candidate,
-        reply: impl FnOnce(Result<DryRun, EngineFault>) + Send + 'static,
-    ) -> Result<(), EngineFault> {
-        self.take_places(1)?;
-        let waiting = self.shared.waiting.clone();
-        let reply = Box::new(move |result| {
-            waiting.fetch_sub(1, Ordering::AcqRel);
-            reply(result);
-        });
-        self.send(Message::DryRun(Box::new(candidate), reply))
+    /// What would be decided now, with all that is claimed so far. Nothing is claimed or written, so it does not
+    /// stand in line: it only waits for the decision that is being made.
+    pub fn dry_run(&self, candidate: Candidate) -> Result<DryRun, EngineFault> {
+        self.shared.desk.lock().dry_run(candidate)
     }
 
     /// Places in line, or a fault at once.

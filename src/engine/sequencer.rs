@@ -32,6 +32,8 @@ pub(super) struct Sequencer {
     world: Box<dyn World>,
     /// What is in force; candidates judged under anything else are judged again.
     in_force: Option<Arc<InForce>>,
+    /// The time of the last entry, written or not: what a dry run goes by.
+    tip: Option<Timestamp>,
 }
 
 impl Sequencer {
@@ -70,7 +72,16 @@ impl Sequencer {
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
         let standing = [standing.clone(), standing.clone(), standing];
-        Ok(Self { topic_id, index, durable: at, shipped: at, standing, world, in_force: None })
+        Ok(Self {
+            topic_id,
+            index,
+            durable: at,
+            shipped: at,
+            standing,
+            world,
+            in_force: None,
+            tip: last_timestamp,
+        })
     }
 
     /// From now on candidates are judged by this.
@@ -199,12 +210,9 @@ impl Sequencer {
     }
 
     /// What would be decided now; claims nothing and writes nothing.
-    pub(super) fn dry_run(
-        &mut self,
-        candidate: Candidate,
-        batch: &BatchBuilder<'_>,
-    ) -> Result<DryRun, EngineFault> {
-        let at = batch.time(self.world.now());
+    pub(super) fn dry_run(&self, candidate: Candidate) -> Result<DryRun, EngineFault> {
+        let now = self.world.now();
+        let at = self.tip.map_or(now, |tip| now.max(tip.plus_nanosecond()));
         let candidate = self.as_of(at, candidate)?;
         let epoch = self.epoch();
         let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id)?;
@@ -350,6 +358,11 @@ impl Sequencer {
                 Decision::Denied | Decision::Expired => Pass::None,
             },
         })
+    }
+
+    /// Remembers how far the batch that is being built has come.
+    pub(super) fn reached(&mut self, batch: &BatchBuilder<'_>) {
+        self.tip = batch.last_timestamp();
     }
 
     /// Starts the batch that goes out next.

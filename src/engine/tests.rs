@@ -569,13 +569,7 @@ fn several_are_decided_in_order_and_made_durable_together() {
 fn a_dry_run_says_what_would_be_decided_and_leaves_nothing_behind() {
     let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
     let engine = start(directory.path(), &world);
-    let dry = |spec: &Json| {
-        let (sender, reply) = channel();
-        engine
-            .dry_run(candidate(spec, "decision-router", &world), move |result| sender.send(result).unwrap())
-            .unwrap();
-        reply.recv().unwrap().unwrap()
-    };
+    let dry = |spec: &Json| engine.dry_run(candidate(spec, "decision-router", &world)).unwrap();
     let spec = handoff("hs_00000001", "key-00000001");
     for _ in 0..2 {
         let run = dry(&spec);

@@ -4,15 +4,15 @@
 //! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::candidate::Candidate;
 use super::epoch::EpochFacts;
 use super::health::Health;
-use super::record::{Decided, DryRun};
+use super::record::Decided;
 use super::sequencer::Sequencer;
 use super::standing::InForce;
 use super::{EngineFault, Observer, Reply};
@@ -23,7 +23,6 @@ pub(super) enum Message {
     Candidate(Box<Candidate>, Reply),
     /// Decided in this order and made durable together.
     Together(Vec<(Candidate, Reply)>),
-    DryRun(Box<Candidate>, DryReply),
     /// From now on candidates are judged by this.
     InForce(Arc<InForce>, Done),
     /// The ledger was restored from a backup.
@@ -34,8 +33,6 @@ pub(super) enum Message {
     Written(Result<(), String>),
     Stop,
 }
-
-pub(super) type DryReply = Box<dyn FnOnce(Result<DryRun, EngineFault>) + Send>;
 
 /// Called once with whether it is durable.
 pub(super) type Done = Box<dyn FnOnce(Result<(), EngineFault>) + Send>;
@@ -61,6 +58,26 @@ struct Job {
     waiting: Vec<Waiting>,
 }
 
+/// The sequencer, where its thread decides and doors may ask what would be decided.
+pub(super) struct SequencerDesk(Mutex<Sequencer>);
+
+impl SequencerDesk {
+    pub(super) fn new(sequencer: Sequencer) -> Self {
+        Self(Mutex::new(sequencer))
+    }
+
+    /// A thread that panicked in the middle of a decision left its batch unfinished; it is never written.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Sequencer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for SequencerDesk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SequencerDesk")
+    }
+}
+
 /// What both threads share with the doors.
 #[derive(Clone)]
 pub(super) struct Watch {
@@ -70,7 +87,7 @@ pub(super) struct Watch {
 
 /// Starts both threads.
 pub(super) fn spawn(
-    sequencer: Sequencer,
+    desk: Arc<SequencerDesk>,
     log: Box<dyn Log>,
     follower: Box<dyn Follower>,
     watch: Watch,
@@ -84,7 +101,7 @@ pub(super) fn spawn(
         .spawn(move || write(log, follower, &watch, &work, &inbox))?;
     let sequencer = std::thread::Builder::new()
         .name("sequencer".into())
-        .spawn(move || sequence(sequencer, &messages, &jobs, &*observer))?;
+        .spawn(move || sequence(&desk, &messages, &jobs, &*observer))?;
     Ok(vec![sequencer, writer])
 }
 
@@ -133,20 +150,17 @@ fn write(
 }
 
 /// The sequencer's loop.
-fn sequence(
-    mut sequencer: Sequencer,
-    messages: &Receiver<Message>,
-    jobs: &Sender<Job>,
-    observer: &dyn Observer,
-) {
-    let topic_id = sequencer.topic_id().to_owned();
-    let mut batch = sequencer.new_batch(&topic_id);
+fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Job>, observer: &dyn Observer) {
+    let topic_id = desk.lock().topic_id().to_owned();
+    let mut batch = desk.lock().new_batch(&topic_id);
     let mut waiting: Vec<Waiting> = Vec::new();
     let (mut writing, mut stopping) = (false, false);
     loop {
         let Ok(message) = messages.recv() else { return };
         let mut next = Some(message);
         while let Some(message) = next {
+            // One message at a time: whoever only asks gets a turn in between.
+            let mut sequencer = desk.lock();
             match message {
                 Message::Candidate(_, reply) if stopping => reply(Err(EngineFault::Stopped)),
                 Message::Candidate(candidate, reply) => match sequencer.decide(*candidate, &mut batch) {
@@ -165,7 +179,6 @@ fn sequence(
                         }
                     }
                 }
-                Message::DryRun(candidate, reply) => reply(sequencer.dry_run(*candidate, &batch)),
                 Message::InForce(in_force, done) => {
                     sequencer.put_in_force(in_force, &mut batch);
                     waiting.push(Waiting::Done(done));
@@ -190,6 +203,8 @@ fn sequence(
                 }
                 Message::Stop => stopping = true,
             }
+            sequencer.reached(&batch);
+            drop(sequencer);
             next = if batch.text_bytes() < limits::BATCH_BYTES_MAX { messages.try_recv().ok() } else { None };
         }
         if !writing {
@@ -205,6 +220,7 @@ fn sequence(
                     return;
                 }
             } else {
+                let mut sequencer = desk.lock();
                 let full = std::mem::replace(&mut batch, sequencer.new_batch(&topic_id));
                 if let Some(full) = full.seal() {
                     sequencer.ship(full.head(), full.last_timestamp());

@@ -129,7 +129,7 @@ impl std::fmt::Display for GatewayFault {
                     Published::Ahead { sequence } => {
                         write!(f, "{path} goes up to entry {sequence}, which the ledger does not have")
                     }
-                    Published::Missing | Published::AsOf(_) | Published::Unreadable => {
+                    Published::Missing | Published::AsOf(_) | Published::Torn | Published::Unreadable => {
                         write!(f, "{path} is not a state file: somebody edited it; {RESTORE}")
                     }
                 }
@@ -173,7 +173,7 @@ impl Gateway {
         let entries = behind(view.head().sequence)?;
         let (view, published) = rebuild_from(view, entries, text.as_deref())
             .map_err(|fault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string())))?;
-        if !matches!(published, Published::Missing | Published::AsOf(_)) {
+        if !matches!(published, Published::Missing | Published::Torn | Published::AsOf(_)) {
             return Err(GatewayFault::State { path: files.state(), published });
         }
         let state = StateFollower::start(view, publisher).map_err(io)?;

@@ -6,10 +6,10 @@
 //! them; decisions go on, for the ledger is the record, until memory is full of claims that the views do not have.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
@@ -46,6 +46,8 @@ pub struct ViewsProgress {
 #[derive(Debug, Default)]
 struct State {
     applied: u64,
+    /// The last entry that somebody waits for.
+    wanted: u64,
     fault: Option<String>,
 }
 
@@ -68,7 +70,9 @@ impl ViewsProgress {
     /// do not within `patience`.
     pub fn wait_for(&self, sequence: u64, patience: Duration) -> bool {
         let behind = |state: &mut State| state.applied < sequence && state.fault.is_none();
-        let waited = self.moved.wait_timeout_while(self.lock(), patience, behind);
+        let mut state = self.lock();
+        state.wanted = state.wanted.max(sequence);
+        let waited = self.moved.wait_timeout_while(state, patience, behind);
         waited.unwrap_or_else(PoisonError::into_inner).0.applied >= sequence
     }
 
@@ -78,6 +82,12 @@ impl ViewsProgress {
             sequence.saturating_sub(state.applied) > limits::VIEW_ENTRIES_BEHIND_MAX && state.fault.is_none()
         };
         drop(self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Does somebody wait for what is not applied yet?
+    fn is_wanted(&self) -> bool {
+        let state = self.lock();
+        state.wanted > state.applied
     }
 
     fn set(&self, change: impl FnOnce(&mut State)) {
@@ -190,6 +200,25 @@ impl Drop for Ended<'_> {
     }
 }
 
+/// Gathers entries for a while, unless somebody waits for them: a transaction writes every page that it touched, so
+/// few large ones cost far less than many small ones.
+fn gather(entries: &mut Vec<Entry>, work: &Receiver<Vec<Entry>>, progress: &ViewsProgress) {
+    const GLANCE: Duration = Duration::from_millis(limits::VIEW_GLANCE_MS);
+    let until = Instant::now() + Duration::from_millis(limits::VIEW_GATHER_MS);
+    while entries.len() < limits::VIEW_GATHER_ENTRIES && Instant::now() < until && !progress.is_wanted() {
+        match work.recv_timeout(GLANCE) {
+            Ok(more) => entries.extend(more),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+    while entries.len() < limits::VIEW_REBUILD_ENTRIES
+        && let Ok(more) = work.try_recv()
+    {
+        entries.extend(more);
+    }
+}
+
 /// The thread: takes all that is waiting, applies it in one transaction, and goes on.
 fn apply_all(
     mut views: Views,
@@ -199,11 +228,7 @@ fn apply_all(
 ) {
     let _ended = Ended(progress);
     while let Ok(mut entries) = work.recv() {
-        while entries.len() < limits::VIEW_REBUILD_ENTRIES
-            && let Ok(more) = work.try_recv()
-        {
-            entries.extend(more);
-        }
+        gather(&mut entries, work, progress);
         if let Err(fault) = apply(&mut views, &entries) {
             progress.set(|state| state.fault = Some(fault.to_string()));
             return;

@@ -59,11 +59,9 @@ pub(super) async fn check(mut call: Call) -> HttpAnswer {
     let body = text_of(&bytes).inspect_err(|_| call.app.metrics.unreadable())?;
     let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Check));
     let candidate =
-        Candidate::judge(body.clone(), ruling, clock::now()).map_err(|fault| Problem::from(&fault))?;
+        Candidate::judge_dry(body.clone(), ruling, clock::now()).map_err(|fault| Problem::from(&fault))?;
     let delegated = candidate.is_delegated();
-    let (sender, receiver) = oneshot::channel();
-    call.app.gateway.engine().dry_run(candidate, move |result| drop(sender.send(result)))?;
-    let run = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
+    let run = call.app.gateway.engine().dry_run(candidate)?;
     let answer = if delegated {
         with_spec(&body, |spec| Answer::of_dry_run(&run, spec))
     } else {

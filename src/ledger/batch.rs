@@ -78,6 +78,11 @@ impl<'t> BatchBuilder<'t> {
         self.last_timestamp.map_or(clock, |last| clock.max(last.plus_nanosecond()))
     }
 
+    /// The time of the last entry so far.
+    pub fn last_timestamp(&self) -> Option<Timestamp> {
+        self.last_timestamp
+    }
+
     /// How much it holds.
     pub fn text_bytes(&self) -> usize {
         self.text.len()

@@ -130,11 +130,22 @@ pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
 /// synced, for files that can be made again. Returns what the new one looks like.
 pub(crate) fn replace_unsynced(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
     let aside = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&aside)?;
+    // A new file each time, exchanged with the old one: renaming over a file, or cutting one off to write it again,
+    // makes some file systems write it to the disk at once, and the ledger's own writes would wait behind it.
+    match fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&aside)?;
     file.write_all(bytes)?;
     let stamp = Stamp::from(file.metadata()?);
-    #[expect(clippy::disallowed_methods, reason = "the one place that renames")]
-    fs::rename(&aside, path)?;
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, &aside, CWD, path, RenameFlags::EXCHANGE) {
+        Ok(()) => drop(fs::remove_file(&aside)),
+        // There is none yet, or the file system cannot exchange.
+        #[expect(clippy::disallowed_methods, reason = "the one place that renames")]
+        Err(_) => fs::rename(&aside, path)?,
+    }
     Ok(stamp)
 }
 

@@ -10,6 +10,8 @@ use crate::ledger::{EntriesFault, Entry};
 pub enum Published {
     /// There is none, or it is empty.
     Missing,
+    /// It ends in the middle, as a power cut leaves it: nobody gains anything by that, so it is made again.
+    Torn,
     /// It is what the ledger gives at this entry.
     AsOf(u64),
     /// It is not what the ledger gives at the entry it names: somebody edited it.
@@ -53,6 +55,12 @@ pub fn names_entry(published: &str) -> Option<u64> {
     serde_json::from_str::<Document>(published).ok().map(|document| document.ledger.sequence)
 }
 
+/// Is it the beginning of a document?
+fn is_torn(published: &str) -> bool {
+    published.starts_with('{')
+        && serde_json::from_str::<serde::de::IgnoredAny>(published).is_err_and(|error| error.is_eof())
+}
+
 /// Reduces all entries, and says what the published text is.
 pub fn rebuild(
     topic_id: &str,
@@ -85,6 +93,7 @@ pub fn rebuild_from(
     }
     let published = match (named, as_published) {
         (None, _) => Published::Missing,
+        (Some(Err(_)), _) if published.is_some_and(is_torn) => Published::Torn,
         (Some(Err(_)), _) => Published::Unreadable,
         (Some(Ok(sequence)), None) => Published::Ahead { sequence },
         (Some(Ok(sequence)), Some(true)) => Published::AsOf(sequence),

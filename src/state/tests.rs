@@ -172,6 +172,10 @@ fn a_published_file_is_measured_by_the_ledger() {
         Published::Ahead { sequence: 9 }
     );
     assert_eq!(history.rebuild(Some("{}")), Published::Unreadable);
+    for cut in 1..current.len() - 2 {
+        assert_eq!(history.rebuild(current.get(..cut)), Published::Torn, "cut at {cut}");
+    }
+    assert_eq!(history.rebuild(Some("[")), Published::Unreadable, "no beginning of ours");
 }
 
 #[test]

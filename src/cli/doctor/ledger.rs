@@ -72,6 +72,10 @@ pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
             format!("the state file names entry {sequence}, which the ledger does not have"),
             "the ledger was cut or replaced: bring it back from a backup",
         ),
+        Ok(Published::Torn) => findings.warn(
+            "the state file ends in the middle",
+            "nothing to do: the next start makes it again from the ledger",
+        ),
         Ok(Published::Unreadable) => findings.fail("the state file is not a state file", RESTORE),
         Err(Failure(why)) => findings.fail(format!("the state file cannot be compared: {why}"), RESTORE),
     }

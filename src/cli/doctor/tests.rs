@@ -188,6 +188,9 @@ fn what_does_not_agree_with_the_ledger_is_found() {
         edit(root, "memory/orchestration-state.json", "crypto-sage-dr", "stranger");
     });
     check("state: Fail: the state file is not a state file", |root, _| {
+        write(root, "memory/orchestration-state.json", "{}");
+    });
+    check("state: Warn: the state file ends in the middle", |root, _| {
         write(root, "memory/orchestration-state.json", "{");
     });
     check("state: Warn: there is no state file", |root, _| {

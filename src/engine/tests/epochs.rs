@@ -26,10 +26,8 @@ fn codes_in(restored: bool, restart: bool) -> (Vec<Code>, Vec<Code>) {
     ring.add(Key::hmac("demo-user-main-1", "user:main", Purpose::Envelope, secret).unwrap()).unwrap();
     let ruling = Ruling { keyring: Arc::new(ring), ..ruling("decision-router") };
     let delegated = Candidate::judge(READ.into(), ruling, world.now()).unwrap();
-    let (sender, receiver) = channel();
     let ruling_again = delegated.ruling.clone();
-    engine.dry_run(delegated, move |run| sender.send(run).unwrap()).unwrap();
-    let checked = receiver.recv().unwrap().unwrap();
+    let checked = engine.dry_run(delegated).unwrap();
     let delegated = Candidate::judge(READ.into(), ruling_again, world.now()).unwrap();
     let decided = engine.submit_and_wait(delegated).unwrap();
     assert_eq!(checked.reasons, decided.reasons, "a dry run says the same");
