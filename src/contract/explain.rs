@@ -88,7 +88,10 @@ impl Compiled {
             }
             ValidationErrorKind::AdditionalProperties { unexpected }
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-                for name in unexpected {
+                // A body can have as many as it has bytes; nobody reads beyond the bound, and each costs a comparison
+                // with every name there is.
+                let room = limits::SCHEMA_REASONS_MAX.saturating_sub(findings.len());
+                for name in unexpected.iter().take(room) {
                     let hint = self.similar_member(schema_path, name);
                     let shown = crate::json::printable(name);
                     findings.push(Finding {

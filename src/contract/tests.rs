@@ -280,3 +280,16 @@ fn our_documents_are_json_to_the_schema_validator() {
     let document = read(text.as_bytes(), limits::TASK_SPEC).unwrap();
     jsonschema::json::conformance::assert_conformance::<Tree>(&Instance::Document(document.root()));
 }
+
+#[test]
+fn a_body_that_is_wrong_in_many_places_is_told_of_some() {
+    let mut spec = bases().remove(0);
+    for n in 0..5_000 {
+        spec[format!("unknown{n}")] = json!(0);
+    }
+    let findings = with_document(&spec, |document| {
+        embedded_schema(include_str!("../../docs/schemas/task-spec.schema.json"))
+            .findings(Instance::Document(document.root()))
+    });
+    assert_eq!(findings.len(), crate::limits::SCHEMA_REASONS_MAX);
+}
