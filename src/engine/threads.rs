@@ -133,6 +133,11 @@ fn write(
         }
         // What a reply says is already where followers show it.
         let notice = result.as_ref().ok().and_then(|()| follower.durable(batch.entries()));
+        // A failure is the sequencer's to hear first: whoever is told and tries again at once must find everything
+        // given back. A success is told to those who wait first.
+        if result.is_err() && done.send(Message::Written(result.clone())).is_err() {
+            return;
+        }
         for one in waiting {
             if let (Waiting::Decision(_, decided), Ok(())) = (&one, &result) {
                 watch.observer.decided(decided);
@@ -143,7 +148,7 @@ fn write(
             // A sequencer that has gone has nothing left to record.
             let _ = done.send(Message::Notice(notice));
         }
-        if done.send(Message::Written(result)).is_err() {
+        if result.is_ok() && done.send(Message::Written(result)).is_err() {
             return;
         }
     }
