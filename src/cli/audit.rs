@@ -14,7 +14,7 @@ use crate::limits;
 use crate::policy::plain;
 use crate::state::Published;
 use crate::timestamp::Timestamp;
-use crate::views::{Cursor, EntryFilter, EntryRow, Reader, ViewsFault, compare};
+use crate::views::{Cursor, EntryFilter, Reader, ViewsFault, compare};
 
 /// Inspect the ledger; works beside a running daemon.
 #[derive(Debug, Subcommand)]
@@ -177,8 +177,9 @@ impl List {
         wait_for_views(&reader, files)?;
         let page = reader.entries(&filter, self.cursor, self.limit).map_err(unusable)?;
         if context.printer.is_json() {
-            let rows: Vec<Json> = page.rows.iter().map(row_to_json).collect();
-            context.printer.value(&json!({"entries": rows, "next": page.next.map(|next| next.to_string())}));
+            context
+                .printer
+                .value(&json!({"entries": page.rows, "next": page.next.map(|next| next.to_string())}));
             return Ok(Exit::Done);
         }
         if page.rows.is_empty() {
@@ -215,20 +216,6 @@ fn wait_for_views(reader: &Reader, files: &Files) -> Result<(), Failure> {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     Ok(())
-}
-
-fn row_to_json(row: &EntryRow) -> Json {
-    json!({
-        "sequence": row.sequence,
-        "consensusTimestamp": row.consensus_timestamp,
-        "type": row.kind,
-        "streamId": row.stream_id,
-        "handoffId": row.handoff_id,
-        "attempt": row.attempt,
-        "correlationId": row.correlation_id,
-        "decision": row.decision,
-        "codes": row.codes,
-    })
 }
 
 impl Verify {

@@ -4,7 +4,7 @@
 //! instead, so nobody is waited for and nothing is kept for them without bound.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Deserialize;
 use tokio::sync::broadcast;
@@ -44,10 +44,30 @@ impl Told {
     }
 }
 
+/// A batch as it is passed along: taken apart by the first who hears it, not by the writer, and once for all.
+#[derive(Debug, Default)]
+struct Heard {
+    entries: Mutex<Vec<Entry>>,
+    told: OnceLock<Vec<Told>>,
+}
+
+impl Heard {
+    fn new(entries: Vec<Entry>) -> Self {
+        Self { entries: Mutex::new(entries), told: OnceLock::new() }
+    }
+
+    fn told(&self) -> &[Told] {
+        self.told.get_or_init(|| {
+            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *entries).into_iter().filter_map(Told::of).collect()
+        })
+    }
+}
+
 /// The line that listeners stand at.
 #[derive(Debug, Clone)]
 pub struct Hub {
-    line: broadcast::Sender<Arc<Vec<Told>>>,
+    line: broadcast::Sender<Arc<Heard>>,
     ledger: PathBuf,
 }
 
@@ -84,9 +104,8 @@ impl<F: Follower> Follower for HubFollower<F> {
     fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
         let notice = self.next.durable(entries);
         if self.hub.line.receiver_count() > 0 {
-            let told = entries.iter().cloned().filter_map(Told::of).collect();
             // Nobody left to hear it is no fault.
-            let _ = self.hub.line.send(Arc::new(told));
+            let _ = self.hub.line.send(Arc::new(Heard::new(entries.to_vec())));
         }
         notice
     }
@@ -94,11 +113,11 @@ impl<F: Follower> Follower for HubFollower<F> {
 
 /// One who listens.
 pub struct Listener {
-    line: broadcast::Receiver<Arc<Vec<Told>>>,
+    line: broadcast::Receiver<Arc<Heard>>,
     ledger: PathBuf,
     /// What was heard or read last, and how much of it has been told. Shared with all who heard it: those who are
     /// slow must not each have a copy.
-    ready: Arc<Vec<Told>>,
+    ready: Arc<Heard>,
     at: usize,
     /// The next entry to tell.
     next: u64,
@@ -116,13 +135,13 @@ impl std::fmt::Debug for Listener {
 impl Listener {
     /// Is there more to take without waiting?
     pub(super) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.told().is_empty()
     }
 
     /// The next entry, when there is one; nothing when there will be none. Safe to stop waiting for at any time.
     pub async fn next(&mut self) -> Option<Told> {
         loop {
-            if let Some(told) = self.ready.get(self.at) {
+            if let Some(told) = self.ready.told().get(self.at) {
                 self.at += 1;
                 // Read and heard: told once.
                 if told.entry.sequence < self.next {
@@ -136,7 +155,7 @@ impl Listener {
             self.at = 0;
             if self.next <= self.through {
                 self.ready = self.read().await.ok()?;
-                if self.ready.is_empty() {
+                if self.ready.told().is_empty() {
                     return None;
                 }
                 continue;
@@ -149,13 +168,12 @@ impl Listener {
         }
     }
 
-    async fn read(&self) -> Result<Arc<Vec<Told>>, EntriesFault> {
+    async fn read(&self) -> Result<Arc<Heard>, EntriesFault> {
         let (ledger, from) = (self.ledger.clone(), self.next);
         let through = self.through.min(from + limits::HUB_READ_ENTRIES - 1);
         let read = move || {
             let entries = Entries::read(&ledger, from, through)?;
-            let told = entries.filter_map(|entry| entry.map(Told::of).transpose());
-            told.collect::<Result<Vec<_>, _>>().map(Arc::new)
+            entries.collect::<Result<Vec<_>, _>>().map(|entries| Arc::new(Heard::new(entries)))
         };
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|error| Err(EntriesFault::Io(std::io::Error::other(error))))

@@ -16,7 +16,7 @@ use super::problem::{Kind, Problem};
 use crate::gateway::read_checkpoint;
 use crate::ledger::{Entries, Entry, verify};
 use crate::limits;
-use crate::views::{EntryFilter, EntryRow};
+use crate::views::EntryFilter;
 
 /// `GET /v1/audit`.
 pub(super) async fn list(call: Call) -> Answer {
@@ -38,23 +38,8 @@ pub(super) async fn list(call: Call) -> Answer {
             reader.entries(&filter, query.cursor(), limit)
         })
         .await?;
-    let rows: Vec<Json> = page.rows.iter().map(row_to_json).collect();
-    let body = json!({"entries": rows, "next": page.next.map(|next| next.to_string())});
+    let body = json!({"entries": page.rows, "next": page.next.map(|next| next.to_string())});
     Ok(json_response(StatusCode::OK, &body))
-}
-
-fn row_to_json(row: &EntryRow) -> Json {
-    json!({
-        "sequence": row.sequence,
-        "consensusTimestamp": row.consensus_timestamp,
-        "type": row.kind,
-        "streamId": row.stream_id,
-        "handoffId": row.handoff_id,
-        "attempt": row.attempt,
-        "correlationId": row.correlation_id,
-        "decision": row.decision,
-        "codes": row.codes,
-    })
 }
 
 /// `GET /v1/audit/{sequence}`.

@@ -2,6 +2,7 @@
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row};
+use serde::Serialize;
 
 use super::fault::{ViewsFault, damaged};
 use super::status::Status;
@@ -11,11 +12,13 @@ use crate::proof::to_hex;
 use crate::timestamp::Timestamp;
 use crate::wire::StreamId;
 
-/// An entry, without its text: the ledger has that.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An entry, without its text: the ledger has that. Doors show it as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EntryRow {
     pub sequence: u64,
     pub consensus_timestamp: String,
+    #[serde(rename = "type")]
     pub kind: String,
     pub stream_id: String,
     pub handoff_id: Option<String>,

@@ -221,21 +221,3 @@ fn readers_do_not_block_the_writer_and_never_see_half_a_batch() {
     assert!(readers.iter().all(|reader| count(reader) == history.entries.len() as u64));
     assert!(readers[0].connection().execute("DELETE FROM entries", []).is_err(), "a reader cannot write");
 }
-
-/// Deleting the file alone is enough to have it made again.
-#[test]
-fn a_journal_that_outlived_its_file_is_no_part_of_the_next_one() {
-    let (place, history) = (Place::new(), some_history());
-    let (first, rest) = history.entries.split_at(history.entries.len() - 3);
-    let mut views = holding(&place.path, first);
-    // All of it into the file: the journal then has only what came last, and makes no sense without the rest.
-    views.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    views.apply(rest.to_vec()).unwrap();
-    let journal =
-        place.path.with_file_name(format!("{}-wal", place.path.file_name().unwrap().to_str().unwrap()));
-    let left = fs::read(&journal).unwrap();
-    drop(views);
-    fs::remove_file(&place.path).unwrap();
-    overwrite(&journal, &left);
-    assert_eq!(Views::open(&place.path, TOPIC).unwrap().applied(), None);
-}

@@ -1,0 +1,226 @@
+//! Signed requests: what is signed, who is found, and nonces that count once.
+
+use super::*;
+
+/// A caller `router` with a token, and keys that sign in its name.
+struct Signing {
+    roster: Roster,
+    keyring: Keyring,
+}
+
+const SIGNED_AT: &str = "2026-02-18T19:38:00Z";
+
+impl Signing {
+    fn new() -> Self {
+        let (token, _) = made("router", standing(Role::Orchestrator), 1);
+        let mut keyring = Keyring::default();
+        let secret = || Secret::new(b"a secret of the router".to_vec());
+        for (id, owner, purpose) in [
+            ("good", "router", Purpose::Request),
+            ("envelope", "router", Purpose::Envelope),
+            ("orphan", "nobody", Purpose::Request),
+            ("agent", "decision-router", Purpose::Request),
+            ("late", "router", Purpose::Request),
+        ] {
+            let key = Key::hmac(id, owner, purpose, secret()).unwrap();
+            let from = (id == "late").then(|| now().plus_seconds(3600));
+            keyring.add(key.valid_between(from, None)).unwrap();
+        }
+        let public = Seed::from_bytes(&[5; 32]).public_hex();
+        keyring.add(Key::ed25519("pair", "router", Purpose::Request, &public).unwrap()).unwrap();
+        Self { roster: roster_of([token]), keyring }
+    }
+
+    fn verify(&self, request: &SignedRequest<'_>, now: Timestamp) -> Result<String, &'static str> {
+        verify(request, &self.keyring, &self.roster, now)
+            .map(|verified| verified.caller.name().to_string())
+            .map_err(RequestFault::code)
+    }
+
+    fn sign(&self, request: &SignedRequest<'_>) -> String {
+        let text = request.to_sign();
+        let key = self.keyring.get(request.key_id).or(self.keyring.get("good")).unwrap();
+        key.sign(text.as_bytes()).unwrap_or_else(|| Seed::from_bytes(&[5; 32]).sign(text.as_bytes()))
+    }
+}
+
+pub(super) fn request(key_id: &'static str) -> SignedRequest<'static> {
+    SignedRequest {
+        key_id,
+        nonce: "nonce-0001",
+        timestamp: SIGNED_AT,
+        signature: "",
+        method: "POST",
+        path: "/v1/handoffs?wait=30s",
+        body_digest: Digest::of(b"{}"),
+    }
+}
+
+#[test]
+fn what_is_signed_can_be_made_by_anybody_with_an_hmac() {
+    let request = request("good");
+    assert_eq!(
+        request.to_sign(),
+        "{\"bodyDigest\":\"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a\",\"keyId\":\"good\",\"method\":\"POST\",\"nonce\":\"nonce-0001\",\"path\":\"/v1/handoffs?wait=30s\",\"timestamp\":\"2026-02-18T19:38:00Z\"}"
+    );
+    // As Python's hmac gives it.
+    assert_eq!(
+        Signing::new().sign(&request),
+        "b507ef7d1e2f7215dca862d7db6df259ab4f0d8e8b63b3b84cb81e0115e73c1b"
+    );
+}
+
+#[test]
+fn a_signed_request_is_its_callers_or_nobodys() {
+    let signing = Signing::new();
+    let check = |key_id: &'static str, change: fn(&mut SignedRequest<'_>), expected: Result<&str, &str>| {
+        let mut request = request(key_id);
+        let signature = signing.sign(&request);
+        request.signature = &signature;
+        change(&mut request);
+        assert_eq!(signing.verify(&request, now()), expected.map(str::to_owned), "{request:?}");
+    };
+    const BAD: Result<&str, &str> = Err("AUTH_SIGNATURE_INVALID");
+    check("good", |_| {}, Ok("router"));
+    check("pair", |_| {}, Ok("router"));
+    check("envelope", |_| {}, BAD);
+    check("late", |_| {}, BAD);
+    check("unknown", |_| {}, BAD);
+    check("orphan", |_| {}, Err("AUTH_TOKEN_UNKNOWN"));
+    // An agent's id is not the name of a token.
+    check("agent", |_| {}, Err("AUTH_TOKEN_UNKNOWN"));
+    check("good", |request| request.key_id = "pair", BAD);
+    check("good", |request| request.method = "PUT", BAD);
+    check("good", |request| request.path = "/v1/handoffs?wait=31s", BAD);
+    check("good", |request| request.nonce = "nonce-0002", BAD);
+    check("good", |request| request.timestamp = "2026-02-18T19:38:01Z", BAD);
+    check("good", |request| request.timestamp = "2026-02-18T20:38:00+01:00", BAD);
+    check("good", |request| request.body_digest = Digest::of(b"[]"), BAD);
+    check("good", |request| request.signature = "00", BAD);
+    for nonce in ["seven-7", "with space", "ünïcode-nonce", &"n".repeat(129)] {
+        let request = SignedRequest { nonce, ..request("good") };
+        let signature = signing.sign(&request);
+        let fault = verify(
+            &SignedRequest { signature: &signature, ..request },
+            &signing.keyring,
+            &signing.roster,
+            now(),
+        );
+        assert_eq!(fault.unwrap_err(), RequestFault::Malformed { header: NONCE_HEADER }, "{nonce}");
+    }
+}
+
+#[test]
+fn a_signed_request_counts_within_the_skew() {
+    let signing = Signing::new();
+    let mut request = request("good");
+    let signature = signing.sign(&request);
+    request.signature = &signature;
+    for (seconds, sound) in [(-121, false), (-120, true), (0, true), (120, true), (121, false)] {
+        let expected = if sound { Ok("router".to_owned()) } else { Err("AUTH_TIMESTAMP_WINDOW_EXCEEDED") };
+        assert_eq!(signing.verify(&request, now().plus_seconds(seconds)), expected, "{seconds}");
+    }
+    let just_over = now().plus_seconds(limits::SKEW_S).plus_nanosecond();
+    assert_eq!(signing.verify(&request, just_over), Err("AUTH_TIMESTAMP_WINDOW_EXCEEDED"));
+    request.timestamp = "yesterday";
+    assert_eq!(signing.verify(&request, now()), Err("AUTH_SIGNATURE_INVALID"));
+}
+
+#[test]
+fn revoking_the_token_ends_what_its_key_can_do() {
+    let mut signing = Signing::new();
+    let mut request = request("good");
+    let signature = signing.sign(&request);
+    request.signature = &signature;
+    assert!(signing.verify(&request, now()).is_ok());
+    signing.roster = signing.roster.revoked("router", now()).unwrap().0;
+    assert_eq!(signing.verify(&request, now()), Err("AUTH_TOKEN_UNKNOWN"));
+}
+
+#[test]
+fn the_four_headers_come_together_or_not_at_all() {
+    let names = [KEY_ID_HEADER, NONCE_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER];
+    let read = |there: &[&str]| {
+        let header = |name: &'static str| there.contains(&name).then_some("value");
+        SignedRequest::of(header, "GET", "/", Digest::of(b"")).map(|request| request.is_some())
+    };
+    assert_eq!(read(&[]), Ok(false));
+    assert_eq!(read(&names), Ok(true));
+    for missing in names {
+        let there: Vec<&str> = names.into_iter().filter(|name| *name != missing).collect();
+        let fault = read(&there).unwrap_err();
+        assert_eq!(fault, RequestFault::Required { missing: Some(missing) });
+        assert_eq!(fault.code(), "AUTH_REQUIRED");
+    }
+}
+
+/// Spends a nonce that was signed at some second after [`now`], at another.
+fn spend(nonces: &Nonces, key_id: &str, nonce: &str, signed_s: i64, at_s: i64) -> Result<(), RequestFault> {
+    let (token, _) = made("router", standing(Role::Orchestrator), 1);
+    let signed_at = now().plus_seconds(signed_s);
+    let verified = Verified { caller: token.caller(), key_id, nonce, signed_at };
+    nonces.spend(verified, now().plus_seconds(at_s)).map(|_| ())
+}
+
+#[test]
+fn a_nonce_counts_once_per_key_for_as_long_as_its_request_could_be_sent_again() {
+    let nonces = Nonces::since(now());
+    // Signed by a clock that runs ahead: it could be sent again for four minutes.
+    assert_eq!(spend(&nonces, "k", "nonce-1", 120, 0), Ok(()));
+    for at_s in [0, 1, 120, 240] {
+        assert_eq!(spend(&nonces, "k", "nonce-1", 120, at_s), Err(RequestFault::NonceReused), "{at_s}");
+        // With another timestamp too.
+        assert_eq!(spend(&nonces, "k", "nonce-1", at_s, at_s), Err(RequestFault::NonceReused), "{at_s}");
+    }
+    assert_eq!(spend(&nonces, "other", "nonce-1", 240, 240), Ok(()));
+    assert_eq!(nonces.remembered(), 2);
+    // Forgotten, and its request with it, even if the clock is set back.
+    assert_eq!(spend(&nonces, "k", "nonce-1", 120, 241), Err(RequestFault::TimestampForgotten));
+    assert_eq!(nonces.remembered(), 1);
+    assert_eq!(spend(&nonces, "k", "nonce-1", 120, 0), Err(RequestFault::TimestampForgotten));
+    assert_eq!(spend(&nonces, "k", "nonce-1", 241, 241), Ok(()), "a new request may take the nonce again");
+}
+
+#[test]
+fn what_was_signed_before_the_store_began_is_refused() {
+    let nonces = Nonces::since(now());
+    assert_eq!(spend(&nonces, "k", "nonce-1", -1, 0), Err(RequestFault::TimestampForgotten));
+    assert_eq!(spend(&nonces, "k", "nonce-1", 0, 0), Ok(()));
+}
+
+#[test]
+fn a_full_store_refuses_and_forgets_nothing() {
+    let nonces = Nonces::bounded(now(), NonceBounds { all_max: 5, key_max: 3 });
+    for n in 0..3 {
+        assert_eq!(spend(&nonces, "busy", &format!("nonce-{n}"), 0, 0), Ok(()));
+    }
+    assert_eq!(spend(&nonces, "busy", "nonce-3", 0, 0), Err(RequestFault::TooManyNonces));
+    assert_eq!(spend(&nonces, "calm", "nonce-0", 1, 1), Ok(()), "a busy key leaves room for others");
+    assert_eq!(spend(&nonces, "calm", "nonce-1", 1, 1), Ok(()));
+    assert_eq!(spend(&nonces, "third", "nonce-0", 1, 1), Err(RequestFault::TooManyNonces));
+    for n in 0..3 {
+        let again = spend(&nonces, "busy", &format!("nonce-{n}"), 0, 100);
+        assert_eq!(again, Err(RequestFault::NonceReused), "{n}");
+    }
+    // Room comes back with time.
+    assert_eq!(spend(&nonces, "busy", "nonce-3", 121, 121), Ok(()));
+    assert_eq!(nonces.remembered(), 3);
+}
+
+#[test]
+fn faults_have_stable_codes_and_say_what_to_do() {
+    let table = [
+        (RequestFault::Required { missing: None }, "AUTH_REQUIRED"),
+        (RequestFault::TokenUnknown, "AUTH_TOKEN_UNKNOWN"),
+        (RequestFault::Malformed { header: NONCE_HEADER }, "AUTH_SIGNATURE_INVALID"),
+        (RequestFault::SignatureInvalid, "AUTH_SIGNATURE_INVALID"),
+        (RequestFault::TimestampWindow, "AUTH_TIMESTAMP_WINDOW_EXCEEDED"),
+        (RequestFault::TimestampForgotten, "AUTH_TIMESTAMP_WINDOW_EXCEEDED"),
+        (RequestFault::NonceReused, "AUTH_NONCE_REUSED"),
+        (RequestFault::TooManyNonces, "AUTH_NONCES_EXHAUSTED"),
+    ];
+    for (fault, code) in table {
+        assert_eq!(fault.code(), code);
+        assert!(!fault.hint().is_empty() && !fault.to_string().ends_with('.'));
+    }
+}
