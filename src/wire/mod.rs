@@ -11,6 +11,7 @@
 mod contracts;
 mod envelope;
 mod event;
+mod fact;
 mod fault;
 mod id;
 mod kind;
@@ -26,6 +27,7 @@ pub use contracts::{
 };
 pub use envelope::{Contents, Envelope};
 pub use event::{Event, EventTooLarge, Lineage, Payload, Sender, SenderClass};
+pub use fact::Fact;
 pub use fault::{WireCode, WireFault};
 pub use id::{StreamId, StreamKind, WireId};
 pub use kind::{Category, Kind, UnknownKind};
