@@ -220,6 +220,21 @@ pub const VIEW_ENTRIES_BEHIND_MAX: u64 = 30_000;
 /// Artifacts of one task stream: as many as a completion can name.
 pub const STREAM_ARTIFACTS_MAX: usize = 100;
 
+/// Events in one handoff's stream; the one that ends it may still come after.
+pub const STREAM_EVENTS_MAX: u64 = 1_000;
+
+/// How long a claimed handoff may be silent, in seconds.
+pub const LEASE_S: i64 = 15 * 60;
+
+/// How long the state file shows a handoff that has ended, in seconds of the ledger's time.
+pub const ENDED_SHOWN_S: i64 = 10 * 60;
+
+/// How often the sequencer looks for what is due while nothing else happens, in milliseconds.
+pub const TICK_MS: u64 = 250;
+
+/// Handoffs that are looked at in one go.
+pub const TICK_LOOKS_MAX: usize = 64;
+
 /// What a file of events may weigh when it is read as a whole.
 pub const WIRE_FILE: Bounds = Bounds { bytes_max: 1024 * 1024 * 1024, levels_max: 68 };
 

@@ -18,6 +18,7 @@ mod api {
 
     mod batches;
     mod callers;
+    mod events;
     mod health;
     mod hostile;
     mod rules;

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 use super::role::{Role, Standing};
 use crate::proof::{Digest, to_hex};
 use crate::timestamp::Timestamp;
+use crate::wire::Sender;
 
 /// What every token's text begins with, so that a secret scanner finds one:
 /// `hd_(orc|agt|opr|hrn|aud|adm)_[A-Za-z0-9_-]{43}`.
@@ -158,6 +159,17 @@ impl Caller {
 
     pub fn agent_id(&self) -> Option<&str> {
         self.standing.agent_id()
+    }
+
+    /// As whom it sends Wire events.
+    pub fn wire_sender(&self) -> Sender<'_> {
+        match (self.role(), self.agent_id()) {
+            (Role::Operator, _) => Sender::Human(self.name.as_str()),
+            (Role::Harness, _) => Sender::Runner(self.name.as_str()),
+            (_, Some(agent_id)) => Sender::Agent(agent_id),
+            // An auditor or an admin has no voice of its own.
+            (_, None) => Sender::System,
+        }
     }
 
     /// The person that speaks; only operators are people.

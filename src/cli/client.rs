@@ -394,7 +394,7 @@ impl Client {
             };
             let wait_ms = wait_ms.min(limits::CLIENT_RETRY_WAIT_MS_MAX);
             context.printer.note(&format!(
-                "{why}; asking again in {} s, with the same idempotencyKey (attempt {} of {})",
+                "{why}; asking again in {} s, which is safe: it is done once (attempt {} of {})",
                 wait_ms as f64 / 1000.0,
                 attempt + 1,
                 limits::CLIENT_TRIES_MAX

@@ -12,6 +12,7 @@ mod completions;
 mod daemon;
 mod demo;
 mod doctor;
+mod event;
 mod evidence;
 mod in_force;
 mod init;
@@ -69,6 +70,8 @@ enum Command {
     Check(check::Check),
     /// Ask the gateway for handoffs, and print what was decided
     Submit(submit::Submit),
+    /// Report what became of a handoff
+    Event(event::ReportEvent),
     /// Sign the envelope of a delegated TaskSpec and print the TaskSpec
     Sign(sign::Sign),
     /// Manage the keys that prove who signed
@@ -162,6 +165,7 @@ pub fn run() -> ExitCode {
         Command::Init(command) => command.run(&context),
         Command::Check(command) => command.run(&context),
         Command::Submit(command) => command.run(&context),
+        Command::Event(command) => command.run(&context),
         Command::Sign(command) => command.run(&context),
         Command::Key(Remote { client, command }) => command.run(&context, &client),
         Command::Token(Remote { client, command }) => command.run(&context, &client),

@@ -17,8 +17,12 @@ use super::record::Decided;
 use super::replay;
 use super::seen::Seen;
 use super::shelf::{Item, Shelf};
+use super::task::Task;
+use crate::gates::Decision;
 use crate::limits;
+use crate::timestamp::Timestamp;
 use crate::views::{Claimed, HandoffClaim};
+use crate::wire::{State, StreamId, TaskState};
 
 pub(super) struct ClaimIndex {
     handoffs: Shelf<Arc<Known>>,
@@ -51,6 +55,20 @@ pub(super) struct Known {
     pub(super) attempts: u32,
     /// The decision, if it was accepted or waits; a refused handoff claims nothing.
     pub(super) accepted: Option<Accepted>,
+    pub(super) progress: Progress,
+}
+
+/// What became of an accepted handoff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing was heard since the decision.
+    Untouched {
+        route_key: Option<String>,
+        mode: Option<String>,
+    },
+    Moved(Arc<Task>),
+    /// Its stream has to be read.
+    InLedger,
 }
 
 /// Where the decision on an accepted handoff is.
@@ -186,6 +204,56 @@ impl ClaimIndex {
         Ok(decided)
     }
 
+    /// An accepted handoff as its stream has it.
+    pub(super) fn task(&self, handoff_id: &str) -> Result<Option<Arc<Task>>, EngineFault> {
+        let Some(known) = self.handoff(handoff_id)? else { return Ok(None) };
+        let Some(accepted) = &known.accepted else { return Ok(None) };
+        if let Progress::Moved(task) = &known.progress {
+            return Ok(Some(task.clone()));
+        }
+        let decided = self.decided(handoff_id, accepted)?;
+        let stream_id = StreamId::Handoff { handoff_id, attempt: decided.attempt }.to_string();
+        let lost = || EngineFault::BadLedger(format!("the stream {stream_id} is not what it should be"));
+        let task = match &known.progress {
+            Progress::Untouched { route_key, mode } => {
+                let state = match decided.decision {
+                    Decision::NeedsApproval => State::Waiting,
+                    _ => State::Available,
+                };
+                let source = known.source_agent.as_deref();
+                let wire = TaskState::accepted(&stream_id, &known.correlation_id, source, state);
+                let ends = (route_key.clone(), mode.clone(), known.target_agent.clone());
+                let decided_at = Timestamp::parse(&decided.decided_at).ok_or_else(lost)?;
+                Task::untouched((handoff_id, decided.attempt), ends, wire, decided_at)
+            }
+            _ => {
+                let entries = self.past.as_ref().ok_or_else(lost)?.stream(&stream_id)?;
+                Task::read_back(&entries)?.ok_or_else(lost)?
+            }
+        };
+        Ok(Some(Arc::new(task)))
+    }
+
+    /// Takes how far a task has come by entry `sequence`.
+    pub(super) fn put_task(&mut self, task: Arc<Task>, sequence: u64) -> Result<(), EngineFault> {
+        let known = self.handoff(&task.handoff_id)?;
+        let known =
+            known.ok_or_else(|| EngineFault::BadLedger("an event of an unknown handoff".to_owned()))?;
+        let handoff_id: Arc<str> = task.handoff_id.as_str().into();
+        let known = Known { progress: Progress::Moved(task), ..Arc::unwrap_or_clone(known) };
+        let was = self.handoffs.put(&handoff_id, sequence, Arc::new(known));
+        self.building.push(Undo::Handoff(handoff_id, was));
+        Ok(())
+    }
+
+    /// The handoffs that somebody has claimed and not ended, as far as is known; some may have ended since.
+    pub(super) fn under_way(&self) -> Result<Vec<String>, EngineFault> {
+        let mut names = self.past.as_ref().map_or_else(|| Ok(Vec::new()), |past| past.under_way())?;
+        let moved = self.handoffs.names().filter(|(_, known)| matches!(known.progress, Progress::Moved(_)));
+        names.extend(moved.map(|(name, _)| name.to_owned()));
+        Ok(names)
+    }
+
     /// The handoffs before this one, nearest first, at most so many; ends where the chain does.
     pub(super) fn ancestors(
         &self,
@@ -239,6 +307,10 @@ impl ClaimIndex {
                 parent_handoff_id: facts.parent_handoff_id.clone(),
                 attempts: facts.attempt,
                 accepted: accepted.map(Accepted::AtHand),
+                progress: Progress::Untouched {
+                    route_key: facts.route_key.clone(),
+                    mode: facts.mode.clone(),
+                },
             },
         };
         let handoff_id: Arc<str> = facts.handoff_id.as_str().into();
@@ -322,6 +394,7 @@ impl From<HandoffClaim> for Known {
             accepted,
         } = claim;
         let accepted = accepted.map(|accepted| Accepted::InLedger(accepted.sequence));
-        Self { source_agent, correlation_id, target_agent, parent_handoff_id, attempts, accepted }
+        let progress = Progress::InLedger;
+        Self { source_agent, correlation_id, target_agent, parent_handoff_id, attempts, accepted, progress }
     }
 }

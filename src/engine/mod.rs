@@ -8,6 +8,7 @@
 //! [`EngineHandle`] is what doors hold. Deliberately absent: HTTP, files other than the log, and policy of its
 //! own: what a claim means is in `claims.rs`, what a gate means is in `gates/`.
 
+mod act;
 mod candidate;
 mod claims;
 mod credentials;
@@ -18,10 +19,12 @@ mod health;
 mod past;
 mod record;
 mod replay;
+mod report;
 mod seen;
 mod sequencer;
 mod shelf;
 mod standing;
+mod task;
 mod threads;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +37,7 @@ pub use credentials::TokenFacts;
 pub use epoch::EpochFacts;
 pub use past::{Past, ViewsPast};
 pub use record::{Decided, DryRun, LedgerPlace, Pass};
+pub use report::{Report, ReportRefusal, ReportReply, Reported};
 pub use standing::InForce;
 
 use crate::ledger::{Entry, Follower, Log, Notice};
@@ -228,13 +232,28 @@ impl EngineHandle {
         Ok(())
     }
 
+    /// A place in line that was taken; it is given back when this is dropped.
+    fn place(&self) -> Place {
+        Place(self.shared.waiting.clone())
+    }
+
+    /// One place in line, or a fault at once.
+    fn take_place(&self) -> Result<Place, EngineFault> {
+        self.take_places(1)?;
+        Ok(self.place())
+    }
+
     /// A reply that gives its place in line back.
     fn counted(&self, reply: Reply) -> Reply {
-        let waiting = self.shared.waiting.clone();
+        let place = self.place();
         Box::new(move |result| {
-            waiting.fetch_sub(1, Ordering::AcqRel);
+            drop(place);
             reply(result);
         })
+    }
+
+    fn send_act(&self, act: Box<dyn act::Act>) -> Result<(), EngineFault> {
+        self.send(Message::Act(act))
     }
 
     fn send(&self, message: Message) -> Result<(), EngineFault> {
@@ -281,7 +300,13 @@ impl EngineHandle {
         in_force: Arc<InForce>,
         done: impl FnOnce(Result<(), EngineFault>) + Send + 'static,
     ) -> Result<(), EngineFault> {
-        self.send(Message::InForce(in_force, Box::new(done)))
+        self.ask(
+            move |sequencer, batch| {
+                sequencer.put_in_force(in_force.clone(), batch);
+                Ok(())
+            },
+            done,
+        )
     }
 
     /// The same, and waits.
@@ -294,9 +319,10 @@ impl EngineHandle {
     /// Begins a new epoch, for a ledger that was restored from a backup, and waits until that is durable. One that
     /// the ledger has already is not begun again.
     pub fn begin_epoch_and_wait(&self, facts: EpochFacts) -> Result<(), EngineFault> {
-        let (sender, receiver) = channel();
-        self.send(Message::Epoch(facts, Box::new(move |result| drop(sender.send(result)))))?;
-        receiver.recv().unwrap_or(Err(EngineFault::Stopped))
+        self.ask_and_wait(move |sequencer, batch| {
+            sequencer.begin_epoch(&facts, batch);
+            Ok(())
+        })
     }
 
     /// Decides what is in line, makes it durable, and stops.
@@ -307,6 +333,15 @@ impl EngineHandle {
         for thread in threads.unwrap_or_default() {
             let _ = thread.join();
         }
+    }
+}
+
+/// A place in line.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

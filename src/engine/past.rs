@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use super::EngineFault;
 use crate::ledger::{Entries, Entry};
 use crate::limits;
-use crate::views::{Claimed, EntryFilter, EntryRow, HandoffClaim, KeyClaim, Reader, ViewsFault};
-use crate::wire::{Kind, StreamId};
+use crate::views::{
+    Claimed, EntryFilter, EntryRow, HandoffClaim, HandoffFilter, KeyClaim, Reader, ViewsFault,
+};
+use crate::wire::{Kind, State, StreamId};
 
 /// What the sequencer asks when memory does not know. Asked from one thread only.
 pub trait Past: Send {
@@ -35,6 +37,12 @@ pub trait Past: Send {
 
     /// The entry of that number, from the ledger.
     fn entry(&self, sequence: u64) -> Result<Entry, EngineFault>;
+
+    /// The entries of a stream, in order.
+    fn stream(&self, stream_id: &str) -> Result<Vec<Entry>, EngineFault>;
+
+    /// The handoffs that were claimed and have not ended, and those that wait for a person.
+    fn under_way(&self) -> Result<Vec<String>, EngineFault>;
 
     /// Those entries, in order, that say what is in force.
     fn standing(&self) -> Result<Vec<Entry>, EngineFault>;
@@ -66,6 +74,21 @@ impl ViewsPast {
             Entries::read(&self.ledger, from, through).map_err(unread)?.collect();
         let entries = entries.map_err(unread)?;
         if entries.len() as u64 == through + 1 - from { Ok(entries) } else { Err(unread("it has gaps")) }
+    }
+
+    /// Entries of these numbers, in order.
+    fn read_all(&self, wanted: BTreeSet<u64>) -> Result<Vec<Entry>, EngineFault> {
+        // Most of them were recorded together: one read for all that stand side by side.
+        let mut entries = Vec::new();
+        let mut wanted = wanted.into_iter().peekable();
+        while let Some(from) = wanted.next() {
+            let mut through = from;
+            while let Some(next) = wanted.next_if(|next| *next == through + 1) {
+                through = next;
+            }
+            entries.append(&mut self.read(from, through)?);
+        }
+        Ok(entries)
     }
 
     /// Tells entries, the newest first, until `tell` has enough.
@@ -133,6 +156,31 @@ impl Past for ViewsPast {
         self.read(sequence, sequence)?.pop().ok_or_else(|| unread("it has gaps"))
     }
 
+    fn stream(&self, stream_id: &str) -> Result<Vec<Entry>, EngineFault> {
+        let filter = EntryFilter { stream_id: Some(stream_id), ..EntryFilter::default() };
+        let mut wanted = BTreeSet::new();
+        self.rows(&filter, &mut |row| wanted.insert(row.sequence)).map_err(unread)?;
+        self.read_all(wanted)
+    }
+
+    fn under_way(&self) -> Result<Vec<String>, EngineFault> {
+        let mut names = Vec::new();
+        for status in [State::Claimed, State::Working, State::Blocked, State::Waiting] {
+            let filter = HandoffFilter { status: Some(status), ..HandoffFilter::default() };
+            let mut cursor = None;
+            loop {
+                let page = self.reader.handoffs(&filter, cursor, limits::VIEW_PAGE_ROWS_MAX);
+                let page = page.map_err(unread)?;
+                names.extend(page.rows.into_iter().map(|row| row.handoff_id));
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(names)
+    }
+
     fn standing(&self) -> Result<Vec<Entry>, EngineFault> {
         let mut wanted = BTreeSet::new();
         let own = EntryFilter { stream_id: Some(&self.gateway_stream), ..EntryFilter::default() };
@@ -164,17 +212,7 @@ impl Past for ViewsPast {
             };
             self.rows(&filter, &mut tell).map_err(unread)?;
         }
-        // Most of them were recorded together: one read for all that stand side by side.
-        let mut entries = Vec::new();
-        let mut wanted = wanted.into_iter().peekable();
-        while let Some(from) = wanted.next() {
-            let mut through = from;
-            while let Some(next) = wanted.next_if(|next| *next == through + 1) {
-                through = next;
-            }
-            entries.append(&mut self.read(from, through)?);
-        }
-        Ok(entries)
+        self.read_all(wanted)
     }
 }
 

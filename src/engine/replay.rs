@@ -14,6 +14,7 @@ use crate::gates::{Decision, Gate, Outcome};
 use crate::ledger::Entry;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
+use crate::wire::{Envelope, StreamId};
 
 /// Reads decisions back from the ledger, group by group.
 #[derive(Default)]
@@ -116,9 +117,24 @@ impl Replay {
                 index.take(&facts, &correlation_id, accepted, before, entry.sequence);
                 Ok(())
             }
-            _ => stands(entry, wire, standing),
+            _ => match StreamId::parse(&wire.stream.stream_id) {
+                Some(StreamId::Handoff { handoff_id, .. }) if wire.stream.stream_seq > 3 => {
+                    moved(entry, handoff_id, index)
+                }
+                _ => stands(entry, wire, standing),
+            },
         }
     }
+}
+
+/// Takes in what an entry says of a handoff that was accepted before.
+fn moved(entry: &Entry, handoff_id: &str, index: &mut ClaimIndex) -> Result<(), EngineFault> {
+    let task = index.task(handoff_id)?.ok_or_else(|| bad(entry, "nothing was accepted before it"))?;
+    let envelope = Envelope::read_again(&entry.wire).ok_or_else(|| bad(entry, "it is no Wire event"))?;
+    let at = Timestamp::parse(&entry.consensus_timestamp).ok_or_else(|| bad(entry, "its time is none"))?;
+    let next = task.after(&envelope, &entry.wire, entry.sequence, at);
+    let next = next.map_err(|fault| bad(entry, &fault.to_string()))?;
+    index.put_task(Arc::new(next), entry.sequence)
 }
 
 /// Takes in what an entry says of what is in force.

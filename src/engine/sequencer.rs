@@ -1,5 +1,6 @@
 //! What decides: claims in ledger order, and the events that a decision is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::candidate::Candidate;
@@ -34,6 +35,9 @@ pub(super) struct Sequencer {
     in_force: Option<Arc<InForce>>,
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
+    /// When to look at which handoff. Hints: whoever looks finds out whether there is anything to do, so nothing
+    /// has to be taken back when a batch fails.
+    deadlines: BTreeSet<(Timestamp, Arc<str>)>,
 }
 
 impl Sequencer {
@@ -69,6 +73,8 @@ impl Sequencer {
         }
         index.ship();
         index.keep();
+        let soon = world.now();
+        let deadlines = index.under_way()?.into_iter().map(|handoff_id| (soon, handoff_id.into())).collect();
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
         let standing = [standing.clone(), standing.clone(), standing];
@@ -81,7 +87,45 @@ impl Sequencer {
             world,
             in_force: None,
             tip: last_timestamp,
+            deadlines,
         })
+    }
+
+    pub(super) fn index(&self) -> &ClaimIndex {
+        &self.index
+    }
+
+    pub(super) fn index_mut(&mut self) -> &mut ClaimIndex {
+        &mut self.index
+    }
+
+    pub(super) fn in_force(&self) -> Option<&InForce> {
+        self.in_force.as_deref()
+    }
+
+    /// The world's time; the ledger's own may be ahead of it.
+    pub(super) fn now(&self) -> Timestamp {
+        self.world.now()
+    }
+
+    pub(super) fn random(&mut self) -> [u8; 10] {
+        self.world.random()
+    }
+
+    /// Looks at a handoff at that time.
+    pub(super) fn look_again(&mut self, at: Timestamp, handoff_id: &str) {
+        self.deadlines.insert((at, handoff_id.into()));
+    }
+
+    /// The next handoff whose time has come.
+    pub(super) fn due(&mut self, now: Timestamp) -> Option<Arc<str>> {
+        let (at, _) = self.deadlines.first()?;
+        if *at > now { None } else { self.deadlines.pop_first().map(|(_, handoff_id)| handoff_id) }
+    }
+
+    /// Is there anything to look at, now or later?
+    pub(super) fn has_deadlines(&self) -> bool {
+        !self.deadlines.is_empty()
     }
 
     /// From now on candidates are judged by this.
@@ -187,7 +231,7 @@ impl Sequencer {
         let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id)?;
         let (claims_say, before) = match step {
             Step::Replay(decided) => {
-                return Ok(Arc::new(given_again(&decided, &candidate, epoch.as_deref())));
+                return Ok(Arc::new(self.given_again(&decided, &candidate, epoch.as_deref())?));
             }
             Step::Decide { reasons, before } => (reasons, before),
         };
@@ -224,6 +268,10 @@ impl Sequencer {
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
         let decision = decision_of(&reasons, candidate.verdict.human());
+        let replay_of = match replay_of {
+            Some(decided) => Some(Arc::new(self.given_again(&decided, &candidate, epoch.as_deref())?)),
+            None => None,
+        };
         Ok(DryRun {
             decision,
             handoff_id: candidate.facts.as_ref().map(|facts| facts.handoff_id.clone()),
@@ -234,8 +282,37 @@ impl Sequencer {
             reasons,
             policy_digest: candidate.verdict.policy_digest().to_string(),
             waits_until: (decision == Decision::NeedsApproval).then(|| candidate.verdict.approval_until(at)),
-            replay_of: replay_of.map(|decided| Arc::new(given_again(&decided, &candidate, epoch.as_deref()))),
+            replay_of,
         })
+    }
+
+    /// The decision as it now stands, for the same key with the same content.
+    fn given_again(
+        &self,
+        decided: &Decided,
+        candidate: &Candidate,
+        epoch: Option<&Epoch>,
+    ) -> Result<Decided, EngineFault> {
+        let verdict = &candidate.verdict;
+        let void = epoch.is_some_and(|epoch| candidate.stamps.void_in(epoch).next().is_some());
+        let pass = match decided.decision {
+            Decision::Allowed if verdict.reasons().is_empty() && !void && self.may_go_out(decided)? => {
+                Pass::Dispatch { until: verdict.holds_until() }
+            }
+            Decision::Allowed => Pass::Withheld,
+            Decision::NeedsApproval => Timestamp::parse(&decided.decided_at)
+                .map_or(Pass::Withheld, |asked| Pass::Waits { until: verdict.approval_until(asked) }),
+            Decision::Denied | Decision::Expired => Pass::None,
+        };
+        let allowed = decided.decision == Decision::Allowed;
+        let tag = decided.tag.or_else(|| allowed.then(|| candidate.tag()).flatten());
+        Ok(Decided { replayed: true, pass, tag, ..decided.clone() })
+    }
+
+    /// May an allowed handoff still be dispatched? Not once it has ended: cancelled, failed or done.
+    fn may_go_out(&self, decided: &Decided) -> Result<bool, EngineFault> {
+        let Some(handoff_id) = &decided.handoff_id else { return Ok(false) };
+        Ok(self.index.task(handoff_id)?.is_some_and(|task| !task.is_over()))
     }
 
     fn epoch(&self) -> Option<Arc<Epoch>> {
@@ -427,24 +504,6 @@ fn outcomes(candidate: &Candidate, claims_say: &[Reason]) -> Vec<(Gate, Outcome)
         if asked { Outcome::Pass } else { Outcome::NotApplicable }
     };
     Gate::ALL.into_iter().map(|gate| (gate, of(gate))).collect()
-}
-
-/// The decision as it now stands, for the same key with the same content.
-fn given_again(decided: &Decided, candidate: &Candidate, epoch: Option<&Epoch>) -> Decided {
-    let verdict = &candidate.verdict;
-    let void = epoch.is_some_and(|epoch| candidate.stamps.void_in(epoch).next().is_some());
-    let pass = match decided.decision {
-        Decision::Allowed if verdict.reasons().is_empty() && !void => {
-            Pass::Dispatch { until: verdict.holds_until() }
-        }
-        Decision::Allowed => Pass::Withheld,
-        Decision::NeedsApproval => Timestamp::parse(&decided.decided_at)
-            .map_or(Pass::Withheld, |asked| Pass::Waits { until: verdict.approval_until(asked) }),
-        Decision::Denied | Decision::Expired => Pass::None,
-    };
-    let allowed = decided.decision == Decision::Allowed;
-    let tag = decided.tag.or_else(|| allowed.then(|| candidate.tag()).flatten());
-    Decided { replayed: true, pass, tag, ..decided.clone() }
 }
 
 fn codes_of(reasons: &[Reason]) -> Vec<&'static str> {

@@ -28,6 +28,10 @@ impl<V> Shelf<V> {
         self.items.get(name).map(|item| &item.value)
     }
 
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &V)> {
+        self.items.iter().map(|(name, item)| (&**name, &item.value))
+    }
+
     /// How many there are, those that were put more than once counted as often.
     pub(super) fn len(&self) -> usize {
         self.order.len()

@@ -1,6 +1,7 @@
 mod beside;
 mod epochs;
 mod remembering;
+mod reporting;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::act::Act;
 use super::candidate::Candidate;
-use super::epoch::EpochFacts;
 use super::health::Health;
 use super::record::Decided;
 use super::sequencer::Sequencer;
-use super::standing::InForce;
 use super::{EngineFault, Observer, Reply};
 use crate::ledger::{Batch, Follower, Log, Notice};
 use crate::limits;
@@ -23,10 +22,8 @@ pub(super) enum Message {
     Candidate(Box<Candidate>, Reply),
     /// Decided in this order and made durable together.
     Together(Vec<(Candidate, Reply)>),
-    /// From now on candidates are judged by this.
-    InForce(Arc<InForce>, Done),
-    /// The ledger was restored from a backup.
-    Epoch(EpochFacts, Done),
+    /// What agents report and operators do, and what is put in force.
+    Act(Box<dyn Act>),
     /// A follower noticed something.
     Notice(Notice),
     /// The writer is done with a batch.
@@ -34,20 +31,17 @@ pub(super) enum Message {
     Stop,
 }
 
-/// Called once with whether it is durable.
-pub(super) type Done = Box<dyn FnOnce(Result<(), EngineFault>) + Send>;
-
 /// Those who wait for the batch that is being built to be durable.
 enum Waiting {
     Decision(Reply, Arc<Decided>),
-    Done(Done),
+    Act(Box<dyn Act>),
 }
 
 impl Waiting {
     fn tell(self, result: Result<(), EngineFault>) {
         match self {
             Self::Decision(reply, decided) => reply(result.map(|()| decided)),
-            Self::Done(done) => done(result),
+            Self::Act(act) => act.tell(result),
         }
     }
 }
@@ -156,13 +150,22 @@ fn write(
 
 /// The sequencer's loop.
 fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Job>, observer: &dyn Observer) {
+    const TICK: Duration = Duration::from_millis(limits::TICK_MS);
     let topic_id = desk.lock().topic_id().to_owned();
     let mut batch = desk.lock().new_batch(&topic_id);
     let mut waiting: Vec<Waiting> = Vec::new();
     let (mut writing, mut stopping) = (false, false);
     loop {
-        let Ok(message) = messages.recv() else { return };
-        let mut next = Some(message);
+        let mut next = if desk.lock().has_deadlines() {
+            match messages.recv_timeout(TICK) {
+                Ok(message) => Some(message),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        } else {
+            let Ok(message) = messages.recv() else { return };
+            Some(message)
+        };
         while let Some(message) = next {
             // One message at a time: whoever only asks gets a turn in between.
             let mut sequencer = desk.lock();
@@ -184,13 +187,10 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
                         }
                     }
                 }
-                Message::InForce(in_force, done) => {
-                    sequencer.put_in_force(in_force, &mut batch);
-                    waiting.push(Waiting::Done(done));
-                }
-                Message::Epoch(facts, done) => {
-                    sequencer.begin_epoch(&facts, &mut batch);
-                    waiting.push(Waiting::Done(done));
+                Message::Act(act) if stopping => act.tell(Err(EngineFault::Stopped)),
+                Message::Act(mut act) => {
+                    act.run(&mut sequencer, &mut batch);
+                    waiting.push(Waiting::Act(act));
                 }
                 Message::Notice(notice) => sequencer.record_notice(notice, &mut batch),
                 Message::Written(Ok(())) => {
@@ -211,6 +211,13 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
             sequencer.reached(&batch);
             drop(sequencer);
             next = if batch.text_bytes() < limits::BATCH_BYTES_MAX { messages.try_recv().ok() } else { None };
+        }
+        if !stopping {
+            let mut sequencer = desk.lock();
+            if sequencer.has_deadlines() {
+                sequencer.tick(&mut batch);
+                sequencer.reached(&batch);
+            }
         }
         if !writing {
             if batch.is_empty() {

@@ -10,6 +10,7 @@ mod call;
 mod door;
 mod endpoint;
 mod endpoints;
+mod events;
 mod evidence;
 mod handoffs;
 mod health;

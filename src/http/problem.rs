@@ -54,6 +54,16 @@ kinds! {
     Busy = "ENGINE_BUSY", SERVICE_UNAVAILABLE, "Too many decisions are waiting";
     NotDurable = "ENGINE_NOT_DURABLE", SERVICE_UNAVAILABLE, "The decision could not be made durable";
     Stopping = "ENGINE_STOPPING", SERVICE_UNAVAILABLE, "The gateway is stopping";
+    WireInvalid = "WIRE_INVALID", UNPROCESSABLE_ENTITY, "It is not an event of Agent Wire v1.1";
+    WireTooLarge = "WIRE_TOO_LARGE", PAYLOAD_TOO_LARGE, "The event is too large";
+    WireStream = "WIRE_STREAM", UNPROCESSABLE_ENTITY, "The event does not belong into this stream";
+    WireSender = "WIRE_SENDER", FORBIDDEN, "The event is not for this sender to send";
+    WireHalted = "WIRE_HALTED", CONFLICT, "The handoff is halted";
+    WireDuplicate = "WIRE_DUPLICATE", CONFLICT, "The event's id stands for another event";
+    WireSequence = "WIRE_SEQUENCE", CONFLICT, "The event is not the next in its stream";
+    WireTerminal = "WIRE_TERMINAL", CONFLICT, "The stream has ended";
+    WireTransition = "WIRE_TRANSITION", CONFLICT, "The event does not follow from where the handoff stands";
+    WireArtifact = "WIRE_ARTIFACT", UNPROCESSABLE_ENTITY, "The artifacts are not as the event says";
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }
 
@@ -78,12 +88,21 @@ struct Told {
     /// Into the body, or the name of the parameter or header.
     pointer: Option<String>,
     hint: Option<String>,
+    /// What else a program needs to know.
+    members: Vec<(&'static str, Json)>,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self(Box::new(Told { kind, detail: detail.into(), pointer: None, hint: None, header: None }))
+        Self(Box::new(Told {
+            kind,
+            detail: detail.into(),
+            pointer: None,
+            hint: None,
+            members: Vec::new(),
+            header: None,
+        }))
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -97,6 +116,12 @@ impl Problem {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// A member of its own.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Json>) -> Self {
+        self.0.members.push((name, value.into()));
         self
     }
 
@@ -129,6 +154,9 @@ impl Problem {
         }
         if let Some(hint) = &told.hint {
             set("hint", hint.as_str().into());
+        }
+        for (name, value) in &told.members {
+            set(name, value.clone());
         }
         json
     }

@@ -11,9 +11,10 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
-use crate::callers::Caller;
+use crate::callers::{Caller, Role};
 use crate::ledger::{Entries, EntriesFault};
 use crate::limits;
+use crate::policy::PolicySet;
 use crate::views::{AttemptRow, HandoffDetail, HandoffFilter, HandoffRow, Reader, ViewsFault};
 
 /// Connections to the views that nobody uses at the moment.
@@ -102,10 +103,20 @@ pub(super) async fn show(call: Call) -> Answer {
 
 /// The handoff that the path names, if this caller may see it. A stranger cannot tell one that is not there from
 /// one that is not theirs.
-async fn visible(app: Arc<App>, caller: Caller, id: String) -> Result<HandoffDetail, Problem> {
+async fn visible(
+    app: Arc<App>,
+    caller: Caller,
+    policies: Arc<PolicySet>,
+    id: String,
+) -> Result<HandoffDetail, Problem> {
     let detail = app.ask(move |reader| reader.handoff(&id)).await?;
+    let may_claim = |row: &AttemptRow| {
+        let route = row.route_key.as_deref().and_then(|key| policies.route(key));
+        caller.role() == Role::Agent
+            && route.zip(caller.agent_id()).is_some_and(|(route, agent)| route.reaches(agent))
+    };
     detail
-        .filter(|detail| sees(&caller, &detail.handoff.current))
+        .filter(|detail| sees(&caller, &detail.handoff.current) || may_claim(&detail.handoff.current))
         .ok_or_else(|| Problem::not_found("handoff"))
 }
 
@@ -113,7 +124,8 @@ impl Call {
     /// The handoff that the path names, if this caller may see it.
     pub(super) fn seen(&self) -> impl Future<Output = Result<HandoffDetail, Problem>> + Send + use<> {
         let (app, caller, id) = (self.app.clone(), self.caller().cloned(), self.path().to_owned());
-        async move { visible(app, caller?, id).await }
+        let policies = self.rules.in_force.policies.clone();
+        async move { visible(app, caller?, policies, id).await }
     }
 }
 

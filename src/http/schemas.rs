@@ -134,6 +134,14 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         r#"{"type": "object", "description": "What was seen on the packet, or why it cannot be told", "properties": {
             "ok": {"type": "object"}, "error": {"type": "object", "required": ["kind", "message"]}}}"#,
     ),
+    ("WireEvent", WIRE_EVENT),
+    (
+        "Reported",
+        r#"{"type": "object", "required": ["handoffId", "attempt", "streamSeq", "status", "terminal", "replayed", "sequence"],
+            "properties": {"handoffId": {"type": "string"}, "attempt": {"type": "integer", "minimum": 1},
+            "streamSeq": {"type": "integer", "minimum": 1}, "status": {"type": "string"}, "terminal": {"type": "boolean"},
+            "replayed": {"type": "boolean"}, "sequence": {"type": "integer", "minimum": 1}}}"#,
+    ),
     ("EvidenceEvent", r#"{"type": "object", "description": "The event that an allowed handoff emitted"}"#),
     ("OpenApi", r#"{"type": "object", "required": ["openapi", "paths"]}"#),
 ];
@@ -143,7 +151,16 @@ const PROBLEM: &str = r#"{"type": "object", "required": ["type", "title", "statu
     "code": {"type": "string", "description": "Stable: never renamed, never used again"},
     "detail": {"type": "string"},
     "pointer": {"type": "string", "description": "Into the body, or the name of a parameter or header"},
-    "hint": {"type": "string", "description": "What to do"}}}"#;
+    "hint": {"type": "string", "description": "What to do"},
+    "expected": {"type": "integer", "description": "Of WIRE_SEQUENCE: the next number in the stream"},
+    "faults": {"type": "array", "items": {"type": "object"}, "description": "Everything that is wrong with an event"}}}"#;
+
+const WIRE_EVENT: &str = r#"{"type": "object", "required": ["wire", "wire_id", "type", "ts", "sender", "payload", "stream"],
+    "description": "docs/schemas/agent-wire/v1.1 has the schema of every type", "properties": {
+        "wire": {"const": "1.1"}, "wire_id": {"type": "string", "pattern": "^wire_[0-9A-Za-z]{8,64}$"},
+        "type": {"type": "string"}, "ts": {"type": "string", "format": "date-time"}, "sender": {"type": "string"},
+        "payload": {"type": "object"}, "state": {"type": "object"}, "extensions": {"type": "object"},
+        "stream": {"type": "object", "required": ["stream_id", "stream_seq", "context_id", "correlation_id"]}}}"#;
 
 const HANDOFF: &str = r#"{"type": "object", "required": ["handoffId", "attempts", "createdAt", "attempt", "status", "correlationId"],
     "properties": {

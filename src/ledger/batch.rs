@@ -93,6 +93,11 @@ impl<'t> BatchBuilder<'t> {
         line::write_body(&mut self.text, digest, body);
     }
 
+    /// The number of the entry that comes next.
+    pub fn next_sequence(&self) -> u64 {
+        self.head.sequence + 1
+    }
+
     /// An entry, at the ledger's time.
     pub fn event(&mut self, wire: String, now: Timestamp) -> EntryMeta {
         let time = self.time(now);

@@ -1,13 +1,16 @@
 //! The parts of the document, each serialized when it changes and not again.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::proof::{object, write_object};
 
 /// A handoff that is under way, or ended a short while ago.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ActiveHandoff {
-    pub(super) status: &'static str,
+    pub(super) status: Cow<'static, str>,
     pub(super) mode: String,
     pub(super) source_agent: String,
     pub(super) target_agent: String,
@@ -24,7 +27,7 @@ impl ActiveHandoff {
             members.text("mode", &self.mode);
             members.text("routeKey", &self.route_key);
             members.text("sourceAgent", &self.source_agent);
-            members.text("status", self.status);
+            members.text("status", &self.status);
             members.text("targetAgent", &self.target_agent);
         })
     }

@@ -18,19 +18,24 @@ const TOPIC: &str = "gw_test";
 struct History {
     entries: Vec<Entry>,
     head: Head,
+    /// Seconds between the first entry and the next, beside one for each entry.
+    later: i64,
 }
 
 impl History {
     fn new() -> Self {
-        Self { entries: Vec::new(), head: Head::genesis(TOPIC) }
+        Self { entries: Vec::new(), head: Head::genesis(TOPIC), later: 0 }
     }
 
     fn event(&mut self, kind: &str, stream: &str, payload: &Json) -> &mut Self {
         let now = Timestamp::parse("2026-02-18T19:38:00Z").unwrap();
-        let now = now.plus_seconds(i64::try_from(self.head.sequence).unwrap());
+        let now = now.plus_seconds(i64::try_from(self.head.sequence).unwrap() + self.later);
         let mut batch = BatchBuilder::new(TOPIC, self.head, None);
         let id = format!("wire_{:08}", self.head.sequence);
-        let wire = json!({"wire_id": id, "type": kind, "stream": {"stream_id": stream}, "payload": payload});
+        let named = format!("\"{stream}\"");
+        let stream_seq = 1 + self.entries.iter().filter(|entry| entry.wire.contains(&named)).count();
+        let stream = json!({"stream_id": stream, "stream_seq": stream_seq});
+        let wire = json!({"wire_id": id, "type": kind, "stream": stream, "payload": payload});
         batch.event(wire.to_string(), now);
         let batch = batch.seal().unwrap();
         self.head = batch.head();
@@ -227,4 +232,50 @@ fn a_large_document_is_published_to_the_end_and_never_after_it() {
     follower.durable(std::slice::from_ref(last));
     drop(follower);
     assert_eq!(fs::read_to_string(&path).unwrap(), watch.document());
+}
+
+#[test]
+fn a_handoff_is_shown_as_it_moves_and_for_a_while_after_it_has_ended() {
+    let mut history = History::new();
+    let stream = |id: &str| format!("task:{id}:attempt:1");
+    for id in ["hs_00000001", "hs_00000002", "hs_00000003"] {
+        history.decision(id, "allowed", false).event("task.available", &stream(id), &json!({}));
+    }
+    let mut step = |id: &str, kind: &str, payload: Json, status: &str, code: Json| {
+        let view = history.event(kind, &stream(id), &payload).view();
+        let shown = document(&view)["activeHandoffs"][id].clone();
+        assert_eq!((&shown["status"], &shown["lastErrorCode"]), (&json!(status), &code), "{kind}");
+        assert_eq!(shown["lastUpdatedAt"], history.entries.last().unwrap().consensus_timestamp.as_str());
+    };
+    let none = Json::Null;
+    step("hs_00000001", "task.claimed", json!({}), "running", none.clone());
+    step("hs_00000001", "task.started", json!({}), "running", none.clone());
+    step("hs_00000001", "task.blocked", json!({"reason": "x"}), "blocked", none.clone());
+    step("hs_00000001", "task.available", json!({}), "queued", none.clone());
+    step("hs_00000001", "task.claimed", json!({}), "running", none.clone());
+    step("hs_00000001", "task.started", json!({}), "running", none.clone());
+    step("hs_00000001", "artifact.ready", json!({}), "running", none.clone());
+    step("hs_00000001", "task.complete", json!({}), "done", none);
+    step(
+        "hs_00000002",
+        "task.failed",
+        json!({"code": "EXECUTION_TIMEOUT"}),
+        "failed",
+        json!("EXECUTION_TIMEOUT"),
+    );
+    step("hs_00000003", "task.cancelled", json!({"reason": "x"}), "failed", json!("TASK_CANCELLED"));
+
+    let shown = |history: &mut History, later: i64| {
+        history.later = later;
+        let view = history.event("policy.loaded", "project:gw_test", &json!({"digest": "sha256:00"})).view();
+        let text = view.render();
+        assert!(text.len() <= view.bytes(), "what has gone is no longer counted, and what is there is");
+        document(&view)["activeHandoffs"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    // Every entry is a second later than the one before it, and so they go one after the other.
+    for left in [3, 2, 1, 0] {
+        assert_eq!(shown(&mut history, limits::ENDED_SHOWN_S - 4).len(), left);
+    }
+    let empty = history.view();
+    assert!(empty.bytes() <= StateView::empty(TOPIC).bytes());
 }

@@ -9,6 +9,8 @@ use super::fragments::{ActiveHandoff, RouteState, write_map, write_promotion};
 use crate::ledger::{Entry, Head};
 use crate::limits;
 use crate::proof::{object, write_object};
+use crate::timestamp::Timestamp;
+use crate::wire::StreamId;
 
 /// The state after some entry.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +28,8 @@ pub struct StateView {
     fragment_bytes: usize,
     /// A group that has begun: the facts wait for the decision.
     created: Option<Created>,
+    /// Handoffs that have ended, and the ledger's time from which on they are no longer shown.
+    ended: VecDeque<(String, String)>,
 }
 
 /// An entry that the reducer cannot read.
@@ -52,6 +56,7 @@ struct Wire {
 #[derive(Debug, Deserialize)]
 struct Stream {
     stream_id: String,
+    stream_seq: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,6 +88,14 @@ struct RouteDeclared {
     stage: String,
 }
 
+/// The handoff that a stream is about.
+fn handoff_of(stream_id: &str) -> Option<&str> {
+    match StreamId::parse(stream_id)? {
+        StreamId::Handoff { handoff_id, .. } => Some(handoff_id),
+        _ => None,
+    }
+}
+
 impl StateView {
     /// The state of a ledger without entries.
     pub fn empty(topic_id: &str) -> Self {
@@ -95,6 +108,7 @@ impl StateView {
             refusals: 0,
             fragment_bytes: 0,
             created: None,
+            ended: VecDeque::new(),
         }
     }
 
@@ -115,6 +129,7 @@ impl StateView {
             return Err(fault());
         }
         let wire: Wire = serde_json::from_str(&entry.wire).map_err(|_| fault())?;
+        self.forget_ended(&entry.consensus_timestamp);
         match wire.kind.as_str() {
             "task.created" => self.created = Some(serde_json::from_value(wire.payload).map_err(|_| fault())?),
             "gate.decided" => self.decided(&wire, entry),
@@ -134,6 +149,16 @@ impl StateView {
                 let key = wire.stream.stream_id.strip_prefix("phase:").ok_or_else(fault)?;
                 self.routes.remove(key);
             }
+            "task.claimed" | "task.started" | "artifact.ready" => self.moved(&wire, entry, "running", None),
+            "task.blocked" => self.moved(&wire, entry, "blocked", None),
+            // The third event of a stream is part of the decision; a later one gives the handoff back.
+            "task.available" if wire.stream.stream_seq > 3 => self.moved(&wire, entry, "queued", None),
+            "task.complete" => self.ended(&wire, entry, "done", None),
+            "task.failed" => {
+                let code = wire.payload.get("code").and_then(Json::as_str).map(str::to_owned);
+                self.ended(&wire, entry, "failed", code);
+            }
+            "task.cancelled" => self.ended(&wire, entry, "failed", Some("TASK_CANCELLED".to_owned())),
             _ => {}
         }
         self.head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
@@ -157,7 +182,7 @@ impl StateView {
         }
         if let Some(status) = status {
             let handoff = ActiveHandoff {
-                status,
+                status: status.into(),
                 mode: created.mode.unwrap_or_default(),
                 source_agent: created.source_agent.unwrap_or_default(),
                 target_agent: created.target_agent.unwrap_or_default(),
@@ -167,8 +192,44 @@ impl StateView {
             };
             let fragment = handoff.render();
             self.fragment_bytes += fragment.len() + created.handoff_id.len();
+            let id_bytes = created.handoff_id.len();
             if let Some(before) = self.handoffs.insert(created.handoff_id, fragment) {
-                self.fragment_bytes -= before.len();
+                self.fragment_bytes -= before.len() + id_bytes;
+            }
+        }
+    }
+
+    /// What an event in a handoff's stream makes of it. One that is not shown any more stays so.
+    fn moved(&mut self, wire: &Wire, entry: &Entry, status: &'static str, code: Option<String>) {
+        let Some(handoff_id) = handoff_of(&wire.stream.stream_id) else { return };
+        let Some(fragment) = self.handoffs.get_mut(handoff_id) else { return };
+        let Ok(mut handoff) = serde_json::from_str::<ActiveHandoff>(fragment) else { return };
+        handoff.status = status.into();
+        handoff.last_error_code = code;
+        handoff.last_updated_at.clone_from(&entry.consensus_timestamp);
+        self.fragment_bytes -= fragment.len();
+        *fragment = handoff.render();
+        self.fragment_bytes += fragment.len();
+    }
+
+    /// The same for its last event; it is shown for a while longer.
+    fn ended(&mut self, wire: &Wire, entry: &Entry, status: &'static str, code: Option<String>) {
+        self.moved(wire, entry, status, code);
+        let at = Timestamp::parse(&entry.consensus_timestamp);
+        if let (Some(handoff_id), Some(at)) = (handoff_of(&wire.stream.stream_id), at) {
+            let until = at.plus_seconds(limits::ENDED_SHOWN_S).to_nanoseconds();
+            self.ended.push_back((until, handoff_id.to_owned()));
+        }
+    }
+
+    /// Times are in one form and of one length, so that their texts are in the order of time.
+    fn forget_ended(&mut self, now: &str) {
+        while let Some((until, _)) = self.ended.front()
+            && until.as_str() <= now
+            && let Some((_, handoff_id)) = self.ended.pop_front()
+        {
+            if let Some(fragment) = self.handoffs.remove(&handoff_id) {
+                self.fragment_bytes -= fragment.len() + handoff_id.len();
             }
         }
     }

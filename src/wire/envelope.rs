@@ -9,6 +9,7 @@ use super::kind::Kind;
 use super::schemas;
 use crate::json::{BodyFaultKind, Bounds, Document, Value, read};
 use crate::limits;
+use crate::proof::canonical;
 use crate::timestamp::Timestamp;
 
 const EVENT: Bounds = Bounds { bytes_max: limits::EVENT_BYTES_MAX, levels_max: limits::EVENT_LEVELS_MAX };
@@ -45,10 +46,7 @@ impl<'t> Envelope<'t> {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let stream = root.get("stream");
-        let seq = stream.and_then(|stream| stream.get("stream_seq")).and_then(Value::as_integer);
-        let stream_seq = seq.and_then(|seq| u64::try_from(seq).ok()).unwrap_or_default();
-        let envelope = Self { document, kind, stream_seq };
+        let envelope = Self::of(document, kind);
         // The pattern counts digits; the number must also fit.
         let stream_id = envelope.stream_id();
         if stream_id.starts_with("task:") && StreamId::parse(stream_id).is_none() {
@@ -60,6 +58,26 @@ impl<'t> Envelope<'t> {
             )]);
         }
         Ok(envelope)
+    }
+
+    /// Reads an event that was valid when it was taken in, as all are that stand in the ledger: the schemas are not
+    /// asked again.
+    pub(crate) fn read_again(text: &'t str) -> Option<Self> {
+        let document = read(text.as_bytes(), EVENT).ok()?;
+        let kind = document.root().get("type")?.as_str()?.parse().ok()?;
+        Some(Self::of(document, kind))
+    }
+
+    fn of(document: Document<'t>, kind: Kind) -> Self {
+        let stream = document.root().get("stream");
+        let seq = stream.and_then(|stream| stream.get("stream_seq")).and_then(Value::as_integer);
+        let stream_seq = seq.and_then(|seq| u64::try_from(seq).ok()).unwrap_or_default();
+        Self { document, kind, stream_seq }
+    }
+
+    /// The canonical text, which is what a ledger holds.
+    pub fn to_canonical(&self) -> String {
+        String::from_utf8(canonical(self.document.root())).unwrap_or_default()
     }
 
     pub fn kind(&self) -> Kind {

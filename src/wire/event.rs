@@ -1,5 +1,7 @@
 //! The envelope, and its canonical text.
 
+use std::fmt;
+
 use super::id::{StreamId, WireId};
 use super::kind::Kind;
 use crate::limits;
@@ -140,13 +142,22 @@ impl<'e> Sender<'e> {
     }
 
     fn write(self, text: &mut String) {
-        let (prefix, name) = match self {
-            Self::System => ("system", ""),
-            Self::Human(name) => ("human:", name),
-            Self::Agent(name) => ("agent:", name),
-            Self::Runner(name) => ("runner:", name),
-        };
-        crate::proof::write_text(text, &[prefix, name].concat());
+        match self {
+            // Nearly every event.
+            Self::System => text.push_str("\"system\""),
+            other => crate::proof::write_text(text, &other.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Sender<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.write_str("system"),
+            Self::Human(name) => write!(f, "human:{name}"),
+            Self::Agent(name) => write!(f, "agent:{name}"),
+            Self::Runner(name) => write!(f, "runner:{name}"),
+        }
     }
 }
 

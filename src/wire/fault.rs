@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::json::pointer;
+use super::kind::Kind;
+use crate::json::{pointer, printable};
 
 /// Contract: a code is never renamed and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +87,39 @@ impl WireFault {
     ) -> Self {
         let (pointer, message, hint) = (pointer.into(), message.into(), Some(hint.into()));
         Self { code, pointer, message, hint, rule: None }
+    }
+
+    /// Some events are the gateway's to write, whoever they speak of.
+    pub fn not_for_callers(kind: Kind) -> Self {
+        let message = format!("{kind} is not for callers to report");
+        let hint = "report what became of the work; what is decided about it has endpoints of its own";
+        Self::new(WireCode::Sender, "/type", message, hint)
+    }
+
+    pub fn other_stream(stream_id: &str) -> Self {
+        let message = "the event stands in another stream than the handoff that it is sent to";
+        let hint = format!("send `{}`", printable(stream_id));
+        Self::new(WireCode::Stream, "/stream/stream_id", message, hint)
+    }
+
+    pub fn id_taken(wire_id: &str) -> Self {
+        let message = format!("`{}` stands for another event of this stream", printable(wire_id));
+        Self::new(WireCode::Duplicate, "/wire_id", message, "give every event an id of its own")
+    }
+
+    pub fn other_sender(sender: &str) -> Self {
+        let message = "the event names another sender than the caller is";
+        Self::new(WireCode::Sender, "/sender", message, format!("send `{}`", printable(sender)))
+    }
+
+    pub fn stream_full(events_max: u64) -> Self {
+        let message = format!("the stream has {events_max} events, which is all it may have");
+        Self::new(WireCode::Sequence, "/stream/stream_seq", message, "end the task")
+    }
+
+    /// Is it about the number in the stream?
+    pub fn is_sequence(&self) -> bool {
+        self.code == WireCode::Sequence
     }
 
     /// The same, about one item of what the pointer names.

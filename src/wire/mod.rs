@@ -19,7 +19,9 @@ mod lifecycle;
 mod own;
 mod reducer;
 mod schemas;
+mod sent;
 mod state;
+mod step;
 mod task;
 
 pub use contracts::{
@@ -35,5 +37,7 @@ pub use lifecycle::{Halt, Parties, may_send};
 pub use own::{ProjectState, RouteState};
 pub use reducer::{Applied, Reducer};
 pub use schemas::wire_schemas;
+pub use sent::SentEvent;
 pub use state::{State, UnknownState};
-pub use task::{Artifact, ContextState, TaskState};
+pub use step::Admitted;
+pub use task::{Artifact, ContextState, Mark, TaskState};

@@ -9,16 +9,16 @@
 
 use std::collections::BTreeMap;
 
-use super::contracts::{Contracts, NoTransition};
+use super::contracts::Contracts;
 use super::envelope::Envelope;
 use super::fault::{WireCode, WireFault};
 use super::id::StreamId;
 use super::kind::Kind;
-use super::lifecycle::{Parties, announced, completes, may_send};
+use super::lifecycle::{Parties, may_send};
 use super::own::{Progress, ProjectState, RouteState};
 use super::state::State;
+use super::step::{Admitted, duplicate, next_in_stream, terminal};
 use super::task::{Mark, TaskState};
-use crate::json::printable;
 
 /// Everything that the events so far come to.
 #[derive(Debug, Clone)]
@@ -58,9 +58,7 @@ impl<'c> Reducer<'c> {
         let stream = StreamId::parse(name).filter(|stream| streams.contains(&stream.kind()));
         let progress = match stream {
             None => return Err(wrong_stream(kind, streams)),
-            Some(StreamId::Handoff { handoff_id, attempt }) => {
-                return self.apply_to_task(envelope, handoff_id, attempt);
-            }
+            Some(StreamId::Handoff { .. }) => return self.apply_to_task(envelope),
             Some(StreamId::Route { .. }) => self.routes.get(name).map(|(progress, _)| progress),
             Some(StreamId::Gateway { .. }) => self.projects.get(name).map(|(progress, _)| progress),
         };
@@ -83,12 +81,7 @@ impl<'c> Reducer<'c> {
         Ok(Applied::Open)
     }
 
-    fn apply_to_task(
-        &mut self,
-        envelope: &Envelope<'_>,
-        handoff_id: &str,
-        attempt: u32,
-    ) -> Result<Applied, WireFault> {
+    fn apply_to_task(&mut self, envelope: &Envelope<'_>) -> Result<Applied, WireFault> {
         let name = envelope.stream_id();
         let known = self.open.get(name);
         // What has ended takes nothing from anybody, and has forgotten who was who.
@@ -102,107 +95,11 @@ impl<'c> Reducer<'c> {
             claimer: known.and_then(|task| task.claimer.as_deref()),
             ..Parties::default()
         };
-        may_send(self.contracts, envelope.kind(), envelope.sender(), &parties)?;
-        let mark = Mark::of(envelope.wire_id());
-        if known.is_some_and(|task| task.seen.contains(&mark)) {
-            return Err(duplicate(envelope));
-        }
-        next_in_stream(envelope, known.map_or(0, |task| task.stream_seq))?;
-        if let Some(task) = known
-            && task.context_id != envelope.context_id()
-        {
-            return Err(WireFault::new(
-                WireCode::Stream,
-                "/stream/context_id",
-                "the stream belongs to another context",
-                format!("send `{}`, as the events before it", printable(&task.context_id)),
-            ));
-        }
-        let state = self.state_after(known.and_then(|task| task.state), envelope)?;
-        self.change_task(envelope, (handoff_id, attempt), state, mark)
-    }
-
-    fn state_after(&self, from: Option<State>, envelope: &Envelope<'_>) -> Result<Option<State>, WireFault> {
-        let kind = envelope.kind();
-        let after = if self.contracts.state(kind).is_some() {
-            self.contracts.transition(from, kind, envelope.sender().class()).map(Some)
-        } else {
-            self.contracts.may_come(from, kind).map(|()| from)
-        };
-        after.map_err(|why| {
-            let here = from.map_or("not created", State::as_str);
-            let (message, hint) = match (why, from) {
-                (NoTransition::Terminal, Some(state)) => return terminal(state),
-                (NoTransition::NotBySender, _) => {
-                    (format!("{kind} is for the gateway while a task is {here}"), "claim the task first")
-                }
-                _ => (
-                    format!("{kind} does not follow while a task is {here}"),
-                    "docs/agent-wire.md has what follows",
-                ),
-            };
-            WireFault::new(WireCode::Transition, "/type", message, hint)
-        })
-    }
-
-    /// All that can refuse the event comes before the first change.
-    fn change_task(
-        &mut self,
-        envelope: &Envelope<'_>,
-        (handoff_id, attempt): (&str, u32),
-        state: Option<State>,
-        mark: Mark,
-    ) -> Result<Applied, WireFault> {
-        let name = envelope.stream_id();
-        let payload = envelope.payload();
-        let ready = self.open.get(name).map(|task| task.artifacts.as_slice()).unwrap_or_default();
-        let mut announcement = None;
-        match envelope.kind() {
-            Kind::TaskCreated => {
-                of_this_stream("handoff_id", payload.text("handoff_id") == Some(handoff_id))?;
-                of_this_stream("attempt", payload.count("attempt") == Some(attempt.into()))?;
-            }
-            Kind::ArtifactReady => announcement = Some(announced(envelope, ready)?),
-            Kind::TaskComplete => completes(envelope, ready)?,
-            _ => {}
-        }
-
+        let admitted = Admitted::after(self.contracts, known, envelope, &parties)?;
         let new = || TaskState::new(name, envelope.context_id());
         let task = self.open.entry(name.to_owned()).or_insert_with(new);
-        task.state = state;
-        task.stream_seq = envelope.stream_seq();
-        task.seen.push(mark);
-        let owned = |name| payload.text(name).map(str::to_owned);
-        match envelope.kind() {
-            Kind::TaskCreated => {
-                task.source = owned("source_agent");
-                task.parent_task_id = envelope.parent_task_id().map(str::to_owned);
-                task.reference_task_ids = envelope.reference_task_ids().map(str::to_owned).collect();
-            }
-            // Given back, if somebody had it.
-            Kind::TaskAvailable => task.claimer = None,
-            Kind::TaskClaimed => {
-                if let super::event::Sender::Agent(agent) = envelope.sender() {
-                    task.claimer = Some(agent.to_owned());
-                }
-            }
-            Kind::TaskComplete => {
-                task.verification = payload.inside("verification").text("mechanical").map(str::to_owned);
-            }
-            Kind::TaskRejected => task.codes = payload.texts("codes").map(str::to_owned).collect(),
-            Kind::TaskFailed => task.codes = owned("code").into_iter().collect(),
-            _ => {}
-        }
-        match announcement {
-            Some((Some(at), artifact)) => {
-                if let Some(slot) = task.artifacts.get_mut(at) {
-                    *slot = artifact;
-                }
-            }
-            Some((None, artifact)) => task.artifacts.push(artifact),
-            None => {}
-        }
-        let Some(state) = state.filter(|state| self.contracts.is_terminal(*state)) else {
+        task.take(envelope, admitted);
+        let Some(state) = task.state.filter(|state| self.contracts.is_terminal(*state)) else {
             return Ok(Applied::Open);
         };
         self.closed.insert(Mark::of(name), state);
@@ -250,49 +147,6 @@ fn wrong_stream(kind: Kind, streams: &[super::id::StreamKind]) -> WireFault {
         format!("{kind} does not belong into this stream"),
         format!("its stream begins with {}", words.join(" or ")),
     )
-}
-
-fn terminal(state: State) -> WireFault {
-    WireFault::new(
-        WireCode::Terminal,
-        "/stream/stream_id",
-        format!("the stream has ended: its task is {state}"),
-        "begin a new stream that names this task in reference_task_ids",
-    )
-}
-
-fn duplicate(envelope: &Envelope<'_>) -> WireFault {
-    WireFault::new(
-        WireCode::Duplicate,
-        "/wire_id",
-        format!("`{}` was used before in this stream", printable(envelope.wire_id())),
-        "an event that was taken in need not be sent again; another one needs an id of its own",
-    )
-}
-
-fn next_in_stream(envelope: &Envelope<'_>, last: u64) -> Result<(), WireFault> {
-    let (seq, next) = (envelope.stream_seq(), last + 1);
-    if seq == next {
-        return Ok(());
-    }
-    Err(WireFault::new(
-        WireCode::Sequence,
-        "/stream/stream_seq",
-        format!("{seq} is not the next number in the stream"),
-        format!("send {next}, after looking at what has come meanwhile"),
-    ))
-}
-
-fn of_this_stream(member: &str, is: bool) -> Result<(), WireFault> {
-    if is {
-        return Ok(());
-    }
-    Err(WireFault::new(
-        WireCode::Stream,
-        format!("/payload/{member}"),
-        format!("`{member}` is not what the stream's name says"),
-        "name the stream `task:<handoff_id>:attempt:<attempt>`",
-    ))
 }
 
 #[cfg(test)]

@@ -47,17 +47,18 @@ pub struct Artifact {
 
 /// A name, as short as it can be without being taken for another: half a SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mark([u8; 16]);
+pub struct Mark([u8; 16]);
 
 impl Mark {
-    pub(super) fn of(name: &str) -> Self {
+    pub fn of(name: &str) -> Self {
         let digest = Digest::of(name.as_bytes());
         Self(digest.as_bytes().first_chunk().copied().unwrap_or_default())
     }
 }
 
 impl TaskState {
-    pub(super) fn new(stream_id: &str, context_id: &str) -> Self {
+    /// A task before its first event.
+    pub fn new(stream_id: &str, context_id: &str) -> Self {
         Self {
             stream_id: stream_id.to_owned(),
             context_id: context_id.to_owned(),
@@ -72,6 +73,13 @@ impl TaskState {
             reference_task_ids: Vec::new(),
             seen: Vec::new(),
         }
+    }
+
+    /// A task whose first three events, the gateway's own, have come: it was created, decided, and is available or
+    /// waits for a person.
+    pub fn accepted(stream_id: &str, context_id: &str, source: Option<&str>, state: State) -> Self {
+        let source = source.map(str::to_owned);
+        Self { state: Some(state), stream_seq: 3, source, ..Self::new(stream_id, context_id) }
     }
 
     pub fn is_terminal(&self, contracts: &Contracts) -> bool {

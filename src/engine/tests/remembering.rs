@@ -277,6 +277,14 @@ impl Past for Told {
         Err(EngineFault::NotDurable("unreadable".into()))
     }
 
+    fn stream(&self, _: &str) -> Result<Vec<Entry>, EngineFault> {
+        Err(EngineFault::NotDurable("unreadable".into()))
+    }
+
+    fn under_way(&self) -> Result<Vec<String>, EngineFault> {
+        self.ask(|_| Vec::new())
+    }
+
     fn standing(&self) -> Result<Vec<Entry>, EngineFault> {
         self.ask(|_| Vec::new())
     }

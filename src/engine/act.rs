@@ -1,0 +1,60 @@
+//! What is asked of the sequencer beside decisions: events that agents report, and what operators do.
+//!
+//! An act runs on the sequencer's thread, in ledger order, and whoever asked is answered when all it wrote is
+//! durable. It can be run again, should what it was built on turn out to be gone.
+
+use super::sequencer::Sequencer;
+use super::{EngineFault, EngineHandle};
+use crate::ledger::BatchBuilder;
+
+pub(super) trait Act: Send {
+    /// Does it, and keeps the answer.
+    fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>);
+
+    /// Gives the answer, or says why there is none.
+    fn tell(self: Box<Self>, durable: Result<(), EngineFault>);
+}
+
+struct Asked<T, R, D> {
+    run: R,
+    answer: Option<Result<T, EngineFault>>,
+    done: D,
+}
+
+impl<T, R, D> Act for Asked<T, R, D>
+where
+    T: Send,
+    R: FnMut(&mut Sequencer, &mut BatchBuilder<'_>) -> Result<T, EngineFault> + Send,
+    D: FnOnce(Result<T, EngineFault>) + Send,
+{
+    fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>) {
+        self.answer = Some((self.run)(sequencer, batch));
+    }
+
+    fn tell(self: Box<Self>, durable: Result<(), EngineFault>) {
+        let Self { answer, done, .. } = *self;
+        done(durable.and_then(|()| answer.unwrap_or(Err(EngineFault::Stopped))));
+    }
+}
+
+impl EngineHandle {
+    /// Puts an act in line, where decisions stand; `done` hears of it when it is durable. It is never turned away
+    /// because the line is long: a flood of handoffs must not keep anybody from stopping them.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        run: impl FnMut(&mut Sequencer, &mut BatchBuilder<'_>) -> Result<T, EngineFault> + Send + 'static,
+        done: impl FnOnce(Result<T, EngineFault>) + Send + 'static,
+    ) -> Result<(), EngineFault> {
+        self.send_act(Box::new(Asked { run, answer: None, done }))
+    }
+
+    /// The same, and waits.
+    pub(super) fn ask_and_wait<T: Send + 'static>(
+        &self,
+        run: impl FnMut(&mut Sequencer, &mut BatchBuilder<'_>) -> Result<T, EngineFault> + Send + 'static,
+    ) -> Result<T, EngineFault> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        self.ask(run, move |answer| drop(sender.send(answer)))?;
+        receiver.recv().unwrap_or(Err(EngineFault::Stopped))
+    }
+}

@@ -1,0 +1,95 @@
+//! The table: every endpoint there is, a file for each group.
+
+/// Wraps a handler for the table.
+macro_rules! handler {
+    ($handler:path) => {{
+        const HANDLER: crate::http::endpoint::Handler = |call| Box::pin($handler(call));
+        HANDLER
+    }};
+}
+
+mod audit;
+mod handoffs;
+mod open;
+mod rules;
+
+use std::sync::LazyLock;
+
+use axum::http::Method;
+
+use super::endpoint::{Content, Endpoint, Form, Handler, Parameter, Place, Reply};
+use crate::limits;
+
+const fn query(
+    name: &'static str,
+    form: Form,
+    example: &'static str,
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, place: Place::Query, form, description, example }
+}
+
+const fn path(name: &'static str, form: Form, example: &'static str, description: &'static str) -> Parameter {
+    Parameter { name, place: Place::Path, form, description, example }
+}
+
+const fn json(status: u16, schema: &'static str, description: &'static str) -> Reply {
+    Reply { status, description, content: Content::Json(schema) }
+}
+
+const fn problem(status: u16, description: &'static str) -> Reply {
+    Reply { status, description, content: Content::Problem }
+}
+
+const fn text(status: u16, media: &'static str, description: &'static str) -> Reply {
+    Reply { status, description, content: Content::Text(media) }
+}
+
+const SEQUENCE: Form = Form::Integer { min: 1, max: i64::MAX as u64 };
+const ANY: Form = Form::Text { max: 256 };
+const LIMIT: Parameter = query(
+    "limit",
+    Form::Integer { min: 1, max: limits::VIEW_PAGE_ROWS_MAX as u64 },
+    "50",
+    "Rows of the page",
+);
+const CURSOR: Parameter =
+    query("cursor", Form::Cursor, "c2a", "Where the page before this one ended: its `next`");
+const FROM: Parameter = query("from", Form::Time, "2026-02-18T19:38:00Z", "From this time on");
+const TO: Parameter = query("to", Form::Time, "2026-02-19T00:00:00Z", "Before this time");
+const CODE: Parameter = query("code", ANY, "POLICY_SELF_TEST", "Named by this code");
+const CORRELATION: Parameter = query("correlationId", ANY, "swap_cycle_20260218_9001", "Of this cycle");
+const HANDOFF: Parameter = path("id", Form::Text { max: 256 }, "hs_20260218_router_0001", "The handoffId");
+
+const DECISION_WORDS: Form = Form::OneOf(|| vec!["allowed", "denied", "expired", "needs_approval"]);
+const DECISION: Parameter = query("decision", DECISION_WORDS, "denied", "Decided so");
+
+/// An endpoint that reads, for a caller that may.
+fn get(
+    path: &'static str,
+    id: &'static str,
+    tag: &'static str,
+    summary: &'static str,
+    handler: Handler,
+) -> Endpoint {
+    Endpoint {
+        method: Method::GET,
+        path,
+        id,
+        tag,
+        summary,
+        description: summary,
+        act: None,
+        parameters: Vec::new(),
+        body: None,
+        answers: Vec::new(),
+        handler,
+        is_stream: false,
+    }
+}
+
+/// All of them, in the order in which `/openapi.json` shows them.
+pub(super) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
+    let groups = [handoffs::endpoints(), audit::endpoints(), rules::endpoints(), open::endpoints()];
+    groups.into_iter().flatten().collect()
+});

@@ -1,0 +1,92 @@
+//! What is in force: the state, policies, tokens and keys.
+
+use axum::http::Method;
+use serde_json::json;
+
+use super::{get, json, path, problem};
+use crate::callers::Act;
+use crate::http::endpoint::{Body, Endpoint, Form};
+use crate::http::{policies, tokens};
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint {
+            act: Some(Act::ReadState),
+            answers: vec![json(200, "State", "memory/orchestration-state.json")],
+            ..get("/v1/state", "getState", "state", "Show the published state", handler!(policies::state))
+        },
+        Endpoint {
+            act: Some(Act::ReadPolicies),
+            answers: vec![json(200, "Policies", "The set, its digest, and how the last load went")],
+            ..get(
+                "/v1/policies",
+                "getPolicies",
+                "state",
+                "Show the policy set in force",
+                handler!(policies::show),
+            )
+        },
+        Endpoint {
+            method: Method::POST,
+            description: "Reads policies, keys and tokens again, now, and answers when they are in force.",
+            act: Some(Act::ManageKeys),
+            answers: vec![json(200, "Reloaded", "In force")],
+            ..get("/v1/reload", "reload", "state", "Put changed files in force", handler!(tokens::reload))
+        },
+        Endpoint {
+            act: Some(Act::ManageTokens),
+            answers: vec![json(200, "TokenList", "Never the tokens themselves")],
+            ..get("/v1/tokens", "listTokens", "callers", "List tokens", handler!(tokens::list_tokens))
+        },
+        Endpoint {
+            method: Method::POST,
+            act: Some(Act::ManageTokens),
+            body: Some(Body {
+                description: "Whose it is",
+                schema: "NewToken",
+                example: || json!({"name": "router-1", "role": "orchestrator", "agentId": "decision-router"}),
+            }),
+            answers: vec![json(201, "Token", "The token, this once"), problem(409, "The name is taken")],
+            ..get("/v1/tokens", "makeToken", "callers", "Make a token", handler!(tokens::make_token))
+        },
+        Endpoint {
+            method: Method::DELETE,
+            act: Some(Act::ManageTokens),
+            parameters: vec![path("token", Form::Text { max: 64 }, "router-1", "Its name or its id")],
+            answers: vec![json(200, "Token", "Revoked"), problem(409, "It cannot be revoked")],
+            ..get(
+                "/v1/tokens/{token}",
+                "revokeToken",
+                "callers",
+                "Revoke a token",
+                handler!(tokens::revoke_token),
+            )
+        },
+        Endpoint {
+            act: Some(Act::ManageKeys),
+            answers: vec![json(200, "KeyList", "Never the secrets")],
+            ..get("/v1/keys", "listKeys", "callers", "List keys", handler!(tokens::list_keys))
+        },
+        Endpoint {
+            method: Method::POST,
+            act: Some(Act::ManageKeys),
+            body: Some(Body {
+                description: "Whose it is, and the secret or the public half",
+                schema: "NewKey",
+                example: || {
+                    json!({"keyId": "user-main-2", "owner": "user:main", "algorithm": "ed25519",
+                        "publicKey": "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"})
+                },
+            }),
+            answers: vec![json(201, "Key", "In force"), problem(409, "The id is taken")],
+            ..get("/v1/keys", "addKey", "callers", "Add a key", handler!(tokens::add_key))
+        },
+        Endpoint {
+            method: Method::DELETE,
+            act: Some(Act::ManageKeys),
+            parameters: vec![path("key", Form::Text { max: 128 }, "user-main-2", "Its id")],
+            answers: vec![json(200, "Key", "What it signed is refused from now on")],
+            ..get("/v1/keys/{key}", "removeKey", "callers", "Remove a key", handler!(tokens::remove_key))
+        },
+    ]
+}
