@@ -107,6 +107,13 @@ impl serde::Serialize for Timestamp {
     }
 }
 
+impl<'d> serde::Deserialize<'d> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an RFC 3339 date-time"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,6 +31,16 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Something that no schema can say.
+    pub(crate) fn new(
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        let (pointer, message, hint) = (pointer.into(), message.into(), Some(hint.into()));
+        Self { pointer, message, hint, schema_path: String::new() }
+    }
+
     /// Where in the schema the broken constraint stands.
     pub(crate) fn schema_path(&self) -> &str {
         &self.schema_path

@@ -7,6 +7,7 @@
 //! Deliberately absent: policy. Whether a sound TaskSpec may pass is for the gates to say; what the
 //! standard demands beyond the shape (`$defs/rules` in the schema) is theirs too.
 
+mod body;
 mod digests;
 mod explain;
 mod field;
@@ -16,6 +17,7 @@ mod schema;
 mod taskspec;
 mod text;
 
+pub use body::BodySchema;
 pub use digests::{Sealed, content_digest, intent_hash, task_spec_digest};
 pub(crate) use explain::distance;
 pub use explain::{Compiled, Finding};

@@ -239,6 +239,13 @@ macro_rules! words {
                 match self { $(Self::$variant => $word),* }
             }
         }
+
+        impl<'w> serde::Deserialize<'w> for $name {
+            fn deserialize<D: serde::Deserializer<'w>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = std::borrow::Cow::<str>::deserialize(deserializer)?;
+                Self::from_word(&word).ok_or_else(|| serde::de::Error::custom("not one of the words"))
+            }
+        }
     };
 }
 

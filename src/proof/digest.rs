@@ -67,6 +67,13 @@ impl serde::Serialize for Digest {
     }
 }
 
+impl<'d> serde::Deserialize<'d> for Digest {
+    fn deserialize<D: serde::Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not `sha256:` and 64 hex digits"))
+    }
+}
+
 fn hex_digits(bytes: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
     bytes.iter().flat_map(move |byte| [digit(byte >> 4), digit(byte & 15)])

@@ -174,6 +174,10 @@ impl Payload<'_, '_> {
         self.0.text_or_null(name, value);
     }
 
+    pub fn text_if(&mut self, name: &'static str, value: Option<&str>) {
+        self.0.text_if(name, value);
+    }
+
     pub fn texts(&mut self, name: &'static str, values: &[impl AsRef<str>]) {
         self.0.texts(name, values);
     }

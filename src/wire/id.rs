@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-/// The id of an event: `wire_` and a ULID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WireId([u8; 26]);
+/// A ULID: 48 bits of time, 80 bits of randomness, 26 digits of Crockford's base 32. They sort by their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ulid([u8; 26]);
 
-impl WireId {
-    /// An id of a time and of randomness that nobody can guess; ids sort by their time.
+impl Ulid {
     pub fn new(unix_milliseconds: u64, random: [u8; 10]) -> Self {
-        // ULID: 48 bits of time, 80 bits of randomness, 26 digits of Crockford's base 32.
         let mut number = u128::from(unix_milliseconds & 0xffff_ffff_ffff) << 80;
         for (n, byte) in random.iter().enumerate() {
             number |= u128::from(*byte) << (72 - 8 * n);
@@ -19,6 +17,30 @@ impl WireId {
             *digit = base_32((number >> (125 - 5 * n)) as u8 & 31);
         }
         Self(digits)
+    }
+
+    /// Reads one as it is written: upper case, and no more than 128 bits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits: [u8; 26] = text.as_bytes().try_into().ok()?;
+        let known = digits.iter().all(|digit| (0..32).any(|value| base_32(value) == *digit));
+        (known && digits.first().is_some_and(|first| *first <= b'7')).then_some(Self(digits))
+    }
+}
+
+impl fmt::Display for Ulid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.0).unwrap_or_default())
+    }
+}
+
+/// The id of an event: `wire_` and a ULID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WireId(Ulid);
+
+impl WireId {
+    /// An id of a time and of randomness that nobody can guess; ids sort by their time.
+    pub fn new(unix_milliseconds: u64, random: [u8; 10]) -> Self {
+        Self(Ulid::new(unix_milliseconds, random))
     }
 }
 
@@ -36,8 +58,7 @@ fn base_32(value: u8) -> u8 {
 
 impl fmt::Display for WireId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("wire_")?;
-        f.write_str(std::str::from_utf8(&self.0).unwrap_or_default())
+        write!(f, "wire_{}", self.0)
     }
 }
 
@@ -121,6 +142,18 @@ mod tests {
         assert_eq!(id(0, [0; 10]), format!("wire_{}", "0".repeat(26)));
         assert_eq!(id(u64::MAX, [0xff; 10]), format!("wire_7{}", "Z".repeat(25)));
         assert_eq!(id(0, [0, 0, 0, 0, 0, 0, 0, 0, 0, 31]), format!("wire_{}Z", "0".repeat(25)));
+    }
+
+    #[test]
+    fn a_ulid_is_read_only_as_it_is_written() {
+        let text = Ulid::new(1_469_918_176_385, [7; 10]).to_string();
+        assert_eq!(Ulid::parse(&text).map(|ulid| ulid.to_string()), Some(text.clone()));
+        let more_than_128_bits = format!("8{}", "0".repeat(25));
+        for other in
+            [text.to_lowercase(), format!("{text}0"), "U".repeat(26), more_than_128_bits, String::new()]
+        {
+            assert_eq!(Ulid::parse(&other), None, "{other}");
+        }
     }
 
     #[test]

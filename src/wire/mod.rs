@@ -29,9 +29,9 @@ pub use contracts::{
 };
 pub use envelope::{Contents, Envelope};
 pub use event::{Event, EventTooLarge, Lineage, Payload, Sender, SenderClass};
-pub use fact::Fact;
+pub use fact::{Fact, FactFault};
 pub use fault::{WireCode, WireFault};
-pub use id::{StreamId, StreamKind, WireId};
+pub use id::{StreamId, StreamKind, Ulid, WireId};
 pub use kind::{Category, Kind, UnknownKind};
 pub use lifecycle::{Halt, Parties, may_send};
 pub use own::{ProjectState, RouteState};
@@ -41,3 +41,6 @@ pub use sent::SentEvent;
 pub use state::{State, UnknownState};
 pub use step::Admitted;
 pub use task::{Artifact, ContextState, Mark, TaskState};
+
+#[cfg(test)]
+pub(crate) mod tests;
