@@ -3,6 +3,7 @@
 //! The rooms, in the order data walks through them. `ARCHITECTURE.md` has the plan.
 
 pub mod answer;
+pub mod authorization;
 pub mod callers;
 pub mod cases;
 pub mod cli;

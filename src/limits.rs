@@ -16,6 +16,23 @@ pub const SKEW_S: i64 = 120;
 /// How long a handoff waits for a person, at most.
 pub const APPROVAL_WAIT_S: i64 = 15 * 60;
 
+/// What an operator's reason may be long, in characters; and what an event carries around its payload, at most.
+pub const REASON_CHARS_MAX: usize = 500;
+pub const EVENT_ENVELOPE_BYTES_MAX: usize = 1024;
+
+/// A grant: how long it lasts at most, how often it may be used, how many names each of its lists has.
+pub const GRANT_S_MAX: i64 = 30 * 86_400;
+pub const GRANT_USES_MAX: u32 = 1_000;
+pub const GRANT_NAMES_MAX: usize = 32;
+
+/// Grants that are kept, and how long each is after it was made: as long as it can last, and once more so that what
+/// names it is told why it no longer counts.
+pub const GRANTS_MAX: usize = 100_000;
+pub const GRANT_KEPT_S: i64 = 2 * GRANT_S_MAX;
+
+/// Handoffs that wait for a person at a time.
+pub const WAITING_APPROVALS_MAX: usize = 10_000;
+
 /// How long a receipt holds, at most.
 pub const RECEIPT_S: i64 = 5 * 60;
 

@@ -41,13 +41,14 @@ fn for_each_source(mut f: impl FnMut(&str, &str)) {
 /// The rooms in layers: a room may name rooms of the layers before its own, and its own parts.
 ///
 /// `policy/load.rs` and `ledger` also name `os`, which is every hand's.
-const LAYERS: [&[&str]; 11] = [
+const LAYERS: [&[&str]; 12] = [
     &["json", "timestamp"],
     &["limits"],
     &["proof"],
     &["contract", "evidence"],
     &["wire"],
     &["policy", "ledger", "sealing"],
+    &["authorization"],
     &["dispatch"],
     &["callers", "gates", "settings", "state", "views"],
     &["cases", "engine"],

@@ -2,7 +2,9 @@
 //!
 //! Represented here, decided by the sequencer in ledger order and nowhere else.
 
+use super::codes::Code;
 use super::verdict::{Human, Verdict};
+use crate::authorization::GrantCode;
 use crate::contract::{Mode, Sealed, TaskSpec, intent_hash};
 use crate::proof::Digest;
 
@@ -79,5 +81,17 @@ impl Claims {
             grant,
             needs_approval: *verdict.human() == Human::Approval,
         })
+    }
+}
+
+impl From<GrantCode> for Code {
+    fn from(code: GrantCode) -> Self {
+        match code {
+            GrantCode::Unknown => Self::AuthorizationUnknown,
+            GrantCode::Expired => Self::AuthorizationExpired,
+            GrantCode::Revoked => Self::AuthorizationRevoked,
+            GrantCode::Spent => Self::AuthorizationSpent,
+            GrantCode::Scope => Self::AuthorizationScope,
+        }
     }
 }
