@@ -17,6 +17,7 @@ pub mod http;
 pub mod json;
 pub mod ledger;
 pub mod limits;
+pub mod mentions;
 pub mod os;
 pub mod policy;
 pub mod proof;

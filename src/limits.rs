@@ -33,6 +33,11 @@ pub const GRANT_KEPT_S: i64 = 2 * GRANT_S_MAX;
 /// Handoffs that wait for a person at a time.
 pub const WAITING_APPROVALS_MAX: usize = 10_000;
 
+/// Messages that were held back by the mention phase and are remembered, so that duplicates are counted; and mentions
+/// that were marked as false positives and are remembered, so that none is counted twice.
+pub const SHADOW_CLAIMS_MAX: usize = 10_000;
+pub const MARKED_MENTIONS_MAX: usize = 10_000;
+
 /// How long a receipt holds, at most.
 pub const RECEIPT_S: i64 = 5 * 60;
 
