@@ -11,6 +11,7 @@ pub mod contract;
 pub mod dispatch;
 pub mod engine;
 pub mod evidence;
+pub mod freeze;
 pub mod gates;
 pub mod gateway;
 pub mod http;

@@ -48,7 +48,7 @@ const LAYERS: [&[&str]; 12] = [
     &["contract", "evidence"],
     &["wire"],
     &["policy", "ledger", "sealing"],
-    &["authorization", "mentions"],
+    &["authorization", "freeze", "mentions"],
     &["dispatch"],
     &["callers", "gates", "settings", "state", "views"],
     &["cases", "engine"],
