@@ -4,8 +4,43 @@
 //! durable. It can be run again, should what it was built on turn out to be gone.
 
 use super::sequencer::Sequencer;
+use super::standing::Standing;
 use super::{EngineFault, EngineHandle};
+use crate::authorization::Person;
 use crate::ledger::BatchBuilder;
+use crate::wire::Sender;
+
+/// Who does something: a person, or an administrator's token, which is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asking {
+    name: String,
+    person: Option<Person>,
+}
+
+impl Asking {
+    /// A named operator, and the principal that the person also is.
+    pub fn person_of(name: &str, principal: Option<&str>) -> Self {
+        Self { name: name.to_owned(), person: Person::of(Sender::Human(name), principal) }
+    }
+
+    /// Somebody who is no person.
+    pub fn token(name: &str) -> Self {
+        Self { name: name.to_owned(), person: None }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn person(&self) -> Option<&Person> {
+        self.person.as_ref()
+    }
+
+    /// As whom the ledger knows it.
+    pub(super) fn sender(&self) -> Sender<'_> {
+        if self.person.is_some() { Sender::Human(&self.name) } else { Sender::System }
+    }
+}
 
 pub(super) trait Act: Send {
     /// Does it, and keeps the answer.
@@ -56,5 +91,10 @@ impl EngineHandle {
         let (sender, receiver) = std::sync::mpsc::channel();
         self.ask(run, move |answer| drop(sender.send(answer)))?;
         receiver.recv().unwrap_or(Err(EngineFault::Stopped))
+    }
+
+    /// What is in force by the ledger, with what is being written.
+    pub(super) fn standing<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
+        look(self.shared.desk.lock().shipped_standing())
     }
 }

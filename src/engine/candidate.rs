@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::epoch::Stamps;
 use super::facts::Facts;
 use super::standing::InForce;
-use crate::contract::{Sealed, TaskSpec};
+use crate::contract::{RiskClass, Sealed, TaskSpec, Word as _};
 use crate::evidence::{Handoff, HandoffEvidence, HandoffPacket, of_handoff};
 use crate::gates::{Caller, Claims, Ground, Judgement, Verdict, judge};
 use crate::json::{BodyFault, read};
@@ -129,6 +129,12 @@ impl Candidate {
     /// What the pure gates say.
     pub fn verdict(&self) -> &Verdict {
         &self.verdict
+    }
+
+    /// The class of risk that it states.
+    pub(super) fn risk_class(&self) -> Option<RiskClass> {
+        let stated = self.facts.as_ref()?.delegation.as_ref()?.risk_classification.as_deref()?;
+        RiskClass::from_word(stated)
     }
 
     /// What an observer would see of it, also where the gates are against it by now: an answer that is given again

@@ -246,6 +246,31 @@ impl ClaimIndex {
         Ok(())
     }
 
+    /// Takes what was decided about a handoff that waited, and how far its stream has come by entry `sequence`.
+    pub(super) fn put_decided(
+        &mut self,
+        task: Arc<Task>,
+        decided: Arc<Decided>,
+        sequence: u64,
+    ) -> Result<(), EngineFault> {
+        let known = self.handoff(&task.handoff_id)?;
+        let known =
+            known.ok_or_else(|| EngineFault::BadLedger("an event of an unknown handoff".to_owned()))?;
+        let handoff_id: Arc<str> = task.handoff_id.as_str().into();
+        let (accepted, progress) = (Some(Accepted::AtHand(decided)), Progress::Moved(task));
+        let known = Known { accepted, progress, ..Arc::unwrap_or_clone(known) };
+        let was = self.handoffs.put(&handoff_id, sequence, Arc::new(known));
+        self.building.push(Undo::Handoff(handoff_id, was));
+        Ok(())
+    }
+
+    /// The decision on a handoff that was accepted, as it stands.
+    pub(super) fn decided_of(&self, handoff_id: &str) -> Result<Arc<Decided>, EngineFault> {
+        let lost = || EngineFault::BadLedger(format!("{handoff_id} was never accepted"));
+        let known = self.handoff(handoff_id)?.ok_or_else(lost)?;
+        self.decided(handoff_id, known.accepted.as_ref().ok_or_else(lost)?)
+    }
+
     /// The handoffs that somebody has claimed and not ended, as far as is known; some may have ended since.
     pub(super) fn under_way(&self) -> Result<Vec<String>, EngineFault> {
         let mut names = self.past.as_ref().map_or_else(|| Ok(Vec::new()), |past| past.under_way())?;

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use super::EngineFault;
 use super::candidate::Candidate;
 use super::claims::{Before, ClaimIndex, Known};
-use super::epoch::Epoch;
 use super::facts::Facts;
 use super::record::Decided;
-use crate::contract::Mode;
-use crate::gates::{Code, Reason};
+use super::standing::Standing;
+use crate::authorization::{GrantRefusal, Use, people_needed};
+use crate::contract::{Mode, Word as _};
+use crate::gates::{Code, Decision, Human, Reason};
 use crate::json::printable;
 use crate::limits;
+use crate::mentions::Phase;
 use crate::policy::Stage;
+use crate::timestamp::Timestamp;
 
 /// What to do with a candidate.
 #[derive(Debug)]
@@ -20,19 +23,54 @@ pub(super) enum Step {
     /// The same key with the same content: the decision as it stands, and nothing is appended.
     Replay(Arc<Decided>),
     /// Decide it; these reasons come on top of the verdict's.
-    Decide { reasons: Vec<Reason>, before: Before },
+    Decide { reasons: Vec<Reason>, before: Before, cover: Option<Cover> },
+}
+
+/// A grant that carries the handoff, and how often it may be used after that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cover {
+    pub(super) authorization_ref: String,
+    pub(super) remaining: u32,
+}
+
+/// What is asked of a handoff again when a person has said yes to it: all that moves.
+#[derive(Debug)]
+pub(super) struct Late {
+    pub(super) reasons: Vec<Reason>,
+    pub(super) cover: Option<Cover>,
+}
+
+pub(super) fn late_reasons(
+    candidate: &Candidate,
+    standing: &Standing,
+    now: Timestamp,
+) -> Result<Late, EngineFault> {
+    let mut reasons = Reasons::default();
+    for void in standing.epoch.iter().flat_map(|epoch| candidate.stamps.void_in(epoch)) {
+        reasons.against(void.code, void.path, void.message, void.hint);
+    }
+    let mut cover = None;
+    if let Some(facts) = own_facts(candidate) {
+        stage(facts, candidate, &mut reasons);
+        frozen(facts, standing, &mut reasons);
+        phase(facts, candidate, standing, &mut reasons);
+        cover = grant(candidate, standing, now, &mut reasons);
+    }
+    Ok(Late { reasons: reasons.0, cover })
 }
 
 pub(super) fn step(
     candidate: &Candidate,
     index: &ClaimIndex,
-    epoch: Option<&Epoch>,
+    standing: &Standing,
     topic_id: &str,
+    now: Timestamp,
 ) -> Result<Step, EngineFault> {
     let cycle = candidate.cycle(topic_id);
+    let epoch = standing.epoch.as_deref();
     let mut reasons = Reasons::default();
     let Some(facts) = own_facts(candidate) else {
-        return Ok(Step::Decide { reasons: Vec::new(), before: Before::default() });
+        return Ok(Step::Decide { reasons: Vec::new(), before: Before::default(), cover: None });
     };
     if let (Some(source), Some(key)) = (&facts.source_agent, &facts.idempotency_key)
         && let Some(claim) = index.key(source, key)?
@@ -56,10 +94,12 @@ pub(super) fn step(
     let before = index.before(facts, cycle)?;
     handoff_id(facts, cycle, &before, &mut reasons);
     stage(facts, candidate, &mut reasons);
+    frozen(facts, standing, &mut reasons);
     mention(facts, index, &mut reasons)?;
-    grant(candidate, &mut reasons);
+    phase(facts, candidate, standing, &mut reasons);
+    let cover = grant(candidate, standing, now, &mut reasons);
     lineage(facts, cycle, index, &before, &mut reasons)?;
-    Ok(Step::Decide { reasons: reasons.0, before })
+    Ok(Step::Decide { reasons: reasons.0, before, cover })
 }
 
 /// The facts of a candidate whose caller may speak for its source. A stranger must not be able to use up
@@ -117,7 +157,24 @@ fn stage(facts: &Facts, candidate: &Candidate, reasons: &mut Reasons) {
     }
 }
 
-/// A message is spent once, and mentions are only counted until an operator lets them through.
+/// An operator stopped this route, this mode, or everything.
+fn frozen(facts: &Facts, standing: &Standing, reasons: &mut Reasons) {
+    let (Some(route_key), Some(mode)) =
+        (facts.route_key.as_deref(), facts.mode.as_deref().and_then(Mode::from_word))
+    else {
+        return;
+    };
+    if let Some(freeze) = standing.freezes.halts(route_key, mode) {
+        reasons.against(
+            Code::Frozen,
+            "",
+            format!("{} is frozen since {}", freeze.scope, freeze.at),
+            "wait until an operator lifts the freeze",
+        );
+    }
+}
+
+/// A message is spent once.
 fn mention(facts: &Facts, index: &ClaimIndex, reasons: &mut Reasons) -> Result<(), EngineFault> {
     let Some(message_id) = &facts.message_id else { return Ok(()) };
     if index.is_spent(message_id)? {
@@ -128,24 +185,64 @@ fn mention(facts: &Facts, index: &ClaimIndex, reasons: &mut Reasons) -> Result<(
             "nothing to do: the first handoff stands",
         );
     }
-    reasons.against(
-        Code::MentionPhase,
-        "/authorship/mentionDelegationMode",
-        "mentions are in phase log-only: recorded, never let through",
-        "wait for an operator to raise the phase",
-    );
     Ok(())
 }
 
-fn grant(candidate: &Candidate, reasons: &mut Reasons) {
-    if let Some(grant) = candidate.claims.as_ref().and_then(|claims| claims.grant.as_ref()) {
-        reasons.against(
-            Code::AuthorizationUnknown,
-            "/authorship/risk/authorizationRef",
-            format!("there is no grant `{}`", printable(&grant.authorization_ref)),
-            "name a grant that an operator made",
-        );
+/// Mentions are let through as far as an operator has raised the phase.
+fn phase(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mut Reasons) {
+    let phase = standing.mentions.phase();
+    let lets_through = candidate.risk_class().is_some_and(|class| phase.lets_through(class));
+    if facts.message_id.is_none() || lets_through {
+        return;
     }
+    let what = match phase {
+        Phase::LogOnly => "recorded, never let through",
+        Phase::GatedRead | Phase::GatedLive => "only reading and diagnosing are let through",
+    };
+    reasons.against(
+        Code::MentionPhase,
+        "/authorship/mentionDelegationMode",
+        format!("mentions are in phase {phase}: {what}"),
+        "wait for an operator to raise the phase",
+    );
+}
+
+/// Does the grant that is named carry the handoff? Asked only of a handoff that the gates let pass: another one
+/// claims nothing, and must not learn what grants there are.
+fn grant(candidate: &Candidate, standing: &Standing, now: Timestamp, reasons: &mut Reasons) -> Option<Cover> {
+    let claims = candidate.claims.as_ref()?;
+    let grant = claims.grant.as_ref()?;
+    let asked = Use {
+        authorization_ref: &grant.authorization_ref,
+        principal: grant.principal_id.as_deref(),
+        source_agent: &claims.source_agent_id,
+        target_agent: &claims.target_agent_id,
+        operation: &grant.operation,
+        channel: grant.channel.as_deref(),
+        mode: claims.mode,
+        route_key: &claims.route_key,
+        intent_hash: grant.intent_hash,
+        at: now,
+    };
+    match standing.grants.covers(&asked, standing.epoch.as_ref().map(|epoch| epoch.since)) {
+        Ok(remaining) => Some(Cover { authorization_ref: grant.authorization_ref.clone(), remaining }),
+        Err(refusals) => {
+            for GrantRefusal { code, path, message, hint } in refusals {
+                reasons.against(code.into(), path, message, hint);
+            }
+            None
+        }
+    }
+}
+
+/// How many people must still say yes to the handoff itself.
+pub(super) fn people(candidate: &Candidate, cover: Option<&Cover>) -> u8 {
+    let Some(claims) = &candidate.claims else { return 0 };
+    if *candidate.verdict.human() == Human::NotNeeded {
+        return 0;
+    }
+    let route = candidate.ruling.policies.route(&claims.route_key);
+    people_needed(claims.mode, cover.is_some(), route.map_or(1, |route| route.approvers))
 }
 
 fn lineage(
@@ -161,12 +258,15 @@ fn lineage(
         reasons.against(Code::LoopDetected, "/correlationId", message, "let a person start a new cycle");
     }
     let Some(parent_id) = &facts.parent_handoff_id else { return Ok(()) };
-    let sound = |parent: &Arc<Known>| {
-        parent.accepted.is_some()
-            && parent.correlation_id == cycle
-            && parent.target_agent == facts.source_agent
+    let leads_here =
+        |parent: &Arc<Known>| parent.correlation_id == cycle && parent.target_agent == facts.source_agent;
+    let parent = index.handoff(parent_id)?.filter(leads_here);
+    // One that waits for a person, or was turned down by one, has handed nothing on.
+    let allowed = match parent.as_ref().and_then(|parent| parent.accepted.as_ref()) {
+        Some(accepted) => index.decided(parent_id, accepted)?.decision == Decision::Allowed,
+        None => false,
     };
-    let Some(parent) = index.handoff(parent_id)?.filter(sound) else {
+    let Some(parent) = parent.filter(|_| allowed) else {
         reasons.against(
             Code::ParentInvalid,
             PATH,

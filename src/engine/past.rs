@@ -76,6 +76,20 @@ impl ViewsPast {
         if entries.len() as u64 == through + 1 - from { Ok(entries) } else { Err(unread("it has gaps")) }
     }
 
+    /// The handoffs that are in this state.
+    fn in_state(&self, status: State) -> Result<Vec<String>, EngineFault> {
+        let filter = HandoffFilter { status: Some(status), ..HandoffFilter::default() };
+        let (mut names, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.reader.handoffs(&filter, cursor, limits::VIEW_PAGE_ROWS_MAX).map_err(unread)?;
+            names.extend(page.rows.into_iter().map(|row| row.handoff_id));
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
     /// Entries of these numbers, in order.
     fn read_all(&self, wanted: BTreeSet<u64>) -> Result<Vec<Entry>, EngineFault> {
         // Most of them were recorded together: one read for all that stand side by side.
@@ -166,17 +180,7 @@ impl Past for ViewsPast {
     fn under_way(&self) -> Result<Vec<String>, EngineFault> {
         let mut names = Vec::new();
         for status in [State::Claimed, State::Working, State::Blocked, State::Waiting] {
-            let filter = HandoffFilter { status: Some(status), ..HandoffFilter::default() };
-            let mut cursor = None;
-            loop {
-                let page = self.reader.handoffs(&filter, cursor, limits::VIEW_PAGE_ROWS_MAX);
-                let page = page.map_err(unread)?;
-                names.extend(page.rows.into_iter().map(|row| row.handoff_id));
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
-                }
-            }
+            names.append(&mut self.in_state(status)?);
         }
         Ok(names)
     }
@@ -212,6 +216,18 @@ impl Past for ViewsPast {
             };
             self.rows(&filter, &mut tell).map_err(unread)?;
         }
+        // Those who wait for a person are told of by their own streams.
+        for handoff_id in self.in_state(State::Waiting)? {
+            let attempts = self.reader.handoff(&handoff_id).map_err(unread)?;
+            wanted.extend(attempts.into_iter().flat_map(|detail| {
+                let shown = detail.handoff.current.attempt;
+                detail
+                    .attempts
+                    .into_iter()
+                    .filter(move |(row, _)| row.attempt == shown)
+                    .flat_map(|(_, all)| all)
+            }));
+        }
         self.read_all(wanted)
     }
 }
@@ -229,6 +245,14 @@ fn told_by(kind: Kind) -> Told {
         Kind::PolicyLoaded | Kind::EpochBegun => Told::ByTheLast,
         Kind::RouteDeclared | Kind::RouteRemoved => Told::ByTheLastOfEachStream,
         Kind::TokenCreated | Kind::TokenRevoked | Kind::KeyAdded | Kind::KeyRemoved => Told::ByAll,
+        Kind::AuthorizationCreated
+        | Kind::AuthorizationUsed
+        | Kind::AuthorizationRevoked
+        | Kind::FreezeSet
+        | Kind::FreezeLifted
+        | Kind::MentionChanged
+        | Kind::MentionObserved
+        | Kind::MentionMarked => Told::ByAll,
         // What these say is in the claims, or is of no consequence to what is decided.
         Kind::TaskCreated
         | Kind::TaskAvailable
@@ -244,20 +268,12 @@ fn told_by(kind: Kind) -> Told {
         | Kind::ApprovalRequested
         | Kind::ApprovalGranted
         | Kind::ApprovalRejected
-        | Kind::AuthorizationCreated
-        | Kind::AuthorizationUsed
-        | Kind::AuthorizationRevoked
         | Kind::PromotionDecided
         | Kind::PromotionAdvanced
         | Kind::PromotionReset
         | Kind::PromotionEvidence
         | Kind::RollbackExecuted
         | Kind::RollbackLifted
-        | Kind::FreezeSet
-        | Kind::FreezeLifted
-        | Kind::MentionChanged
-        | Kind::MentionObserved
-        | Kind::MentionMarked
         | Kind::StateReplaced
         | Kind::PushCreated
         | Kind::PushRemoved

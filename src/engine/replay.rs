@@ -14,7 +14,7 @@ use crate::gates::{Decision, Gate, Outcome};
 use crate::ledger::Entry;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
-use crate::wire::{Envelope, StreamId};
+use crate::wire::{Envelope, Fact, Sender, StreamId};
 
 /// Reads decisions back from the ledger, group by group.
 #[derive(Default)]
@@ -26,6 +26,7 @@ pub(super) struct Replay {
 struct WireText {
     #[serde(rename = "type")]
     kind: String,
+    sender: String,
     stream: WireStream,
     payload: serde_json::Value,
 }
@@ -100,12 +101,16 @@ impl Replay {
         standing: &mut Standing,
     ) -> Result<(), EngineFault> {
         let wire = WireText::of(entry)?;
+        take_in(entry, &wire, standing)?;
         match wire.kind.as_str() {
             "task.created" => {
                 let facts =
                     serde_json::from_value(wire.payload).map_err(|_| bad(entry, "its facts are not ours"))?;
                 self.created = Some((facts, wire.stream.correlation_id));
                 Ok(())
+            }
+            "gate.decided" if wire.stream.stream_id.starts_with("task:") && wire.stream.stream_seq > 2 => {
+                settled(entry, wire, index)
             }
             "gate.decided" if wire.stream.stream_id.starts_with("task:") => {
                 let (facts, correlation_id) =
@@ -127,6 +132,32 @@ impl Replay {
     }
 }
 
+/// Takes in what people decided, and who waits for them.
+fn take_in(entry: &Entry, wire: &WireText, standing: &mut Standing) -> Result<(), EngineFault> {
+    let not_ours = || bad(entry, "it is no Wire event of ours");
+    let fact = Fact {
+        kind: wire.kind.parse().map_err(|_| not_ours())?,
+        sender: Sender::parse(&wire.sender).ok_or_else(not_ours)?,
+        stream: StreamId::parse(&wire.stream.stream_id).ok_or_else(not_ours)?,
+        sequence: entry.sequence,
+        at: Timestamp::parse(&entry.consensus_timestamp).ok_or_else(|| bad(entry, "its time is none"))?,
+        payload: &wire.payload,
+    };
+    standing.take(&fact).map_err(|fault| EngineFault::BadLedger(fault.to_string()))
+}
+
+/// Takes in what was decided about a handoff that waited.
+fn settled(entry: &Entry, wire: WireText, index: &mut ClaimIndex) -> Result<(), EngineFault> {
+    let handoff_id = match StreamId::parse(&wire.stream.stream_id) {
+        Some(StreamId::Handoff { handoff_id, .. }) => handoff_id.to_owned(),
+        _ => return Err(bad(entry, "it names no handoff")),
+    };
+    moved(entry, &handoff_id, index)?;
+    let task = index.task(&handoff_id)?.ok_or_else(|| bad(entry, "nothing was accepted before it"))?;
+    let decided = Arc::new(decided(entry, wire.stream, wire.payload)?);
+    index.put_decided(task, decided, entry.sequence)
+}
+
 /// Takes in what an entry says of a handoff that was accepted before.
 fn moved(entry: &Entry, handoff_id: &str, index: &mut ClaimIndex) -> Result<(), EngineFault> {
     let task = index.task(handoff_id)?.ok_or_else(|| bad(entry, "nothing was accepted before it"))?;
@@ -139,7 +170,9 @@ fn moved(entry: &Entry, handoff_id: &str, index: &mut ClaimIndex) -> Result<(), 
 
 /// Takes in what an entry says of what is in force.
 pub(super) fn standing(entry: &Entry, standing: &mut Standing) -> Result<(), EngineFault> {
-    stands(entry, WireText::of(entry)?, standing)
+    let wire = WireText::of(entry)?;
+    take_in(entry, &wire, standing)?;
+    stands(entry, wire, standing)
 }
 
 fn stands(entry: &Entry, wire: WireText, standing: &mut Standing) -> Result<(), EngineFault> {
@@ -160,7 +193,7 @@ fn stands(entry: &Entry, wire: WireText, standing: &mut Standing) -> Result<(), 
                 ),
                 _ => None,
             };
-            standing.take(key, facts, wire.stream.stream_seq);
+            standing.take_route(key, facts, wire.stream.stream_seq);
         }
         "token.created" | "token.revoked" | "key.added" | "key.removed" => {
             let taken = Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload);

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use super::own::payload_of;
 use super::sequencer::Sequencer;
+use super::standing::concerns;
 use super::task::{Before, Task};
 use super::{EngineFault, EngineHandle};
+use crate::contract::{Mode, Word as _};
 use crate::ledger::{BatchBuilder, EntryMeta};
 use crate::limits;
 use crate::timestamp::Timestamp;
 use crate::wire::{
-    Admitted, Contracts, Envelope, Event, Kind, Lineage, Parties, Payload, Sender, SentEvent, State,
-    StreamId, WireFault, WireId,
+    Admitted, Contracts, Envelope, Event, Fact, Halt, Kind, Lineage, Parties, Payload, Sender, SentEvent,
+    State, StreamId, WireFault, WireId,
 };
 
 /// An event that somebody sent about a handoff. That its sender is who sent it is for the door to see to.
@@ -100,7 +103,7 @@ impl Sequencer {
             source: task.wire.source.as_deref(),
             claimants: Some(&claimants),
             claimer: task.wire.claimer.as_deref(),
-            halt: None,
+            halt: self.halt(&task),
         };
         if let Sender::Agent(agent) = envelope.sender()
             && parties.source != Some(agent)
@@ -136,10 +139,17 @@ impl Sequencer {
         self.index_mut().room()?;
         let now = batch.time(self.now());
         let meta = batch.event(event.text().to_owned(), now);
-        let next = task.with(&envelope, admitted, event.text(), meta.sequence, now);
+        let next = Arc::new(task.with(&envelope, admitted, event.text(), meta.sequence, now));
+        self.take_in(&next, &envelope, event.text(), meta.sequence, now)?;
         let answer = reported(&next, next.wire.stream_seq, meta.sequence, false);
         self.moved(next, meta.sequence)?;
         Ok(Ok(answer))
+    }
+
+    /// Why nothing is taken in about a handoff.
+    pub(super) fn halt(&self, task: &Task) -> Option<Halt> {
+        let (route_key, mode) = (task.route_key.as_deref()?, Mode::from_word(task.mode.as_deref()?)?);
+        self.building().freezes.halts(route_key, mode).map(|_| Halt::Frozen)
     }
 
     /// The target, and who else the route names.
@@ -155,11 +165,31 @@ impl Sequencer {
     }
 
     /// Remembers how far a task has come, and when to look at it again.
-    fn moved(&mut self, task: Task, sequence: u64) -> Result<(), EngineFault> {
+    fn moved(&mut self, task: Arc<Task>, sequence: u64) -> Result<(), EngineFault> {
         if let Some(ends) = task.lease_ends() {
             self.look_again(ends, &task.handoff_id);
         }
-        self.index_mut().put_task(Arc::new(task), sequence)
+        self.index_mut().put_task(task, sequence)
+    }
+
+    /// What is in force follows what happens to handoffs, too: who waits, and who no longer does.
+    fn take_in(
+        &mut self,
+        task: &Task,
+        envelope: &Envelope<'_>,
+        text: &str,
+        sequence: u64,
+        at: Timestamp,
+    ) -> Result<(), EngineFault> {
+        let kind = envelope.kind();
+        if !concerns(kind) {
+            return Ok(());
+        }
+        let unsound = |why: String| EngineFault::NotDurable(format!("{kind} could not be recorded: {why}"));
+        let payload = payload_of(text).ok_or_else(|| unsound("it cannot be read again".to_owned()))?;
+        let stream = StreamId::Handoff { handoff_id: &task.handoff_id, attempt: task.attempt };
+        let fact = Fact { kind, sender: envelope.sender(), stream, sequence, at, payload: &payload };
+        self.building_mut().take(&fact).map_err(|fault| unsound(fault.to_string()))
     }
 
     /// Looks at the handoffs whose time has come, a few at a time so that nobody waits long for it.
@@ -181,6 +211,14 @@ impl Sequencer {
         batch: &mut BatchBuilder<'_>,
     ) -> Result<(), EngineFault> {
         let Some(task) = self.index().task(handoff_id)? else { return Ok(()) };
+        if let Ok(waiting) = self.building().inbox.find(handoff_id).cloned() {
+            let since = self.building().epoch.as_ref().map(|epoch| epoch.since);
+            if waiting.is_over(now, since) {
+                return self.expire(&task, waiting.until, batch);
+            }
+            self.look_again(waiting.until, handoff_id);
+            return Ok(());
+        }
         match task.lease_ends() {
             None => Ok(()),
             Some(ends) if now < ends => {
@@ -192,25 +230,27 @@ impl Sequencer {
                 let reason = format!("nothing was heard from {claimer} for {} minutes", limits::LEASE_S / 60);
                 // Live work may have happened: nobody else is given it until a person has looked.
                 let kind = if task.is_live() { Kind::TaskBlocked } else { Kind::TaskAvailable };
-                self.tell_task(&task, kind, batch, |payload| payload.text("reason", &reason)).map(drop)
+                let told = |payload: &mut Payload<'_, '_>| payload.text("reason", &reason);
+                self.tell_task(&task, kind, Sender::System, batch, told).map(drop)
             }
         }
     }
 
-    /// An event of the gateway's own in a task's stream.
+    /// An event in a task's stream that the gateway writes, in its own name or in a person's.
     pub(super) fn tell_task(
         &mut self,
         task: &Task,
         kind: Kind,
+        sender: Sender<'_>,
         batch: &mut BatchBuilder<'_>,
         payload: impl FnOnce(&mut Payload<'_, '_>),
-    ) -> Result<u64, EngineFault> {
+    ) -> Result<Arc<Task>, EngineFault> {
         self.index_mut().room()?;
         let now = batch.time(self.now());
         let event = Event {
             wire_id: WireId::new(now.unix_milliseconds(), self.random()),
             kind,
-            sender: Sender::System,
+            sender,
             ts: now,
             stream: StreamId::Handoff { handoff_id: &task.handoff_id, attempt: task.attempt },
             stream_seq: task.wire.stream_seq + 1,
@@ -223,10 +263,11 @@ impl Sequencer {
         let envelope = Envelope::read_again(&text);
         let envelope = envelope.ok_or_else(|| unsound("it cannot be read again".to_owned()))?;
         let next = task.after(&envelope, &text, batch.next_sequence(), now);
-        let next = next.map_err(|fault| unsound(fault.to_string()))?;
+        let next = Arc::new(next.map_err(|fault| unsound(fault.to_string()))?);
+        self.take_in(&next, &envelope, &text, batch.next_sequence(), now)?;
         let EntryMeta { sequence, .. } = batch.event(text, now);
-        self.moved(next, sequence)?;
-        Ok(sequence)
+        self.moved(next.clone(), sequence)?;
+        Ok(next)
     }
 }
 

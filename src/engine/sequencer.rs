@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use super::candidate::Candidate;
 use super::claims::{Before, ClaimIndex};
-use super::decide::{Step, own_facts, step};
+use super::decide::{Step, own_facts, people, step};
 use super::epoch::{Epoch, EpochFacts};
 use super::facts::Facts;
+use super::own::payload_of;
 use super::past::Past;
 use super::record::{Decided, DryRun, LedgerPlace, Pass};
 use super::replay::{self, Replay};
 use super::standing::{Changes, InForce, RouteChange, Standing};
 use super::{EngineFault, World};
+use crate::authorization::ApprovalRequested;
 use crate::evidence::HandoffEvidence;
-use crate::gates::{Decision, Gate, Outcome, Reason, decision_of};
+use crate::gates::{Decision, Gate, Human, Outcome, Reason, decision_of};
 use crate::ledger::{BatchBuilder, Entry, Head, Notice};
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
-use crate::wire::{Event, EventTooLarge, Kind, Lineage, Sender as WireSender, StreamId, WireId};
+use crate::wire::{Event, EventTooLarge, Fact, Kind, Lineage, Sender as WireSender, StreamId, WireId};
 
 /// Takes candidates one by one, in the order of the ledger.
 pub(super) struct Sequencer {
@@ -142,21 +144,24 @@ impl Sequencer {
         let Some(Changes { policies, routes, credentials }) = building.adopt(in_force) else { return };
         if let Some(before) = policies {
             let digest = in_force.policies.digest().to_string();
-            self.note_own(Kind::PolicyLoaded, batch, |payload| {
+            let loaded = self.note_own(Kind::PolicyLoaded, WireSender::System, batch, |payload| {
                 payload.text("digest", &digest);
                 payload.text_or_null("previous_digest", before.as_deref());
             });
+            short(loaded);
         }
         for RouteChange { route_key, stream_seq, facts } in routes {
             let kind = if facts.is_some() { Kind::RouteDeclared } else { Kind::RouteRemoved };
-            self.note(kind, StreamId::Route { route_key: &route_key }, stream_seq, batch, |payload| {
+            let stream = StreamId::Route { route_key: &route_key };
+            let declared = self.note(kind, WireSender::System, stream, stream_seq, batch, |payload| {
                 if let Some(facts) = &facts {
                     facts.write(payload);
                 }
             });
+            short(declared);
         }
         for change in credentials {
-            self.note_own(change.kind(), batch, |payload| change.write(payload));
+            short(self.note_own(change.kind(), WireSender::System, batch, |payload| change.write(payload)));
         }
     }
 
@@ -166,9 +171,10 @@ impl Sequencer {
         if building.epoch.as_ref().is_some_and(|epoch| epoch.facts == *facts) {
             return;
         }
-        let since = self.note_own(Kind::EpochBegun, batch, |payload| facts.write(payload));
+        let begun =
+            self.note_own(Kind::EpochBegun, WireSender::System, batch, |payload| facts.write(payload));
         let [.., building] = &mut self.standing;
-        building.epoch = since.map(|since| Arc::new(Epoch { since, facts: facts.clone() }));
+        building.epoch = begun.ok().map(|begun| Arc::new(Epoch { since: begun.at, facts: facts.clone() }));
     }
 
     /// Records something that a follower noticed.
@@ -176,46 +182,7 @@ impl Sequencer {
         let kind = match notice {
             Notice::StateReplaced => Kind::StateReplaced,
         };
-        self.note_own(kind, batch, |_| {});
-    }
-
-    /// An event in the gateway's own stream; its time.
-    fn note_own(
-        &mut self,
-        kind: Kind,
-        batch: &mut BatchBuilder<'_>,
-        payload: impl FnOnce(&mut crate::wire::Payload<'_, '_>),
-    ) -> Option<Timestamp> {
-        let [.., building] = &mut self.standing;
-        let stream_seq = building.next_gateway_seq();
-        let topic_id = self.topic_id.clone();
-        self.note(kind, StreamId::Gateway { topic_id: &topic_id }, stream_seq, batch, payload)
-    }
-
-    /// An event of the gateway's own.
-    fn note(
-        &mut self,
-        kind: Kind,
-        stream: StreamId<'_>,
-        stream_seq: u64,
-        batch: &mut BatchBuilder<'_>,
-        payload: impl FnOnce(&mut crate::wire::Payload<'_, '_>),
-    ) -> Option<Timestamp> {
-        let now = batch.time(self.world.now());
-        let event = Event {
-            wire_id: WireId::new(now.unix_milliseconds(), self.world.random()),
-            kind,
-            sender: WireSender::System,
-            ts: now,
-            stream,
-            stream_seq,
-            correlation_id: &self.topic_id,
-            lineage: Lineage::default(),
-            traceparent: None,
-        };
-        // The names of a route and its agents are bounded by their schema, far below what an event may hold.
-        let text = event.to_text(payload).ok()?;
-        Timestamp::parse(&batch.event(text, now).consensus_timestamp)
+        short(self.note_own(kind, WireSender::System, batch, |_| {}));
     }
 
     /// Decides a candidate and adds what it gives to the batch; a replay adds nothing.
@@ -227,13 +194,10 @@ impl Sequencer {
         self.record_standing(batch);
         let now = batch.time(self.world.now());
         let candidate = self.as_of(now, candidate)?;
-        let epoch = self.epoch();
-        let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id)?;
-        let (claims_say, before) = match step {
-            Step::Replay(decided) => {
-                return Ok(Arc::new(self.given_again(&decided, &candidate, epoch.as_deref())?));
-            }
-            Step::Decide { reasons, before } => (reasons, before),
+        let step = step(&candidate, &self.index, self.building(), &self.topic_id, now)?;
+        let (claims_say, before, cover) = match step {
+            Step::Replay(decided) => return Ok(Arc::new(self.given_again(&decided, &candidate)?)),
+            Step::Decide { reasons, before, cover } => (reasons, before, cover),
         };
         self.index.room()?;
         let facts =
@@ -241,10 +205,20 @@ impl Sequencer {
         let gates = outcomes(&candidate, &claims_say);
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
-        let decision = decision_of(&reasons, candidate.verdict.human());
-        let ruled = Ruled { decision, gates, reasons };
+        let people = people(&candidate, cover.as_ref());
+        let human = if people > 0 { Human::Approval } else { Human::NotNeeded };
+        let decision = decision_of(&reasons, &human);
+        if decision == Decision::NeedsApproval {
+            // Who would wait without a place is told to come back.
+            self.building().inbox.room().map_err(|_| EngineFault::Busy)?;
+        }
+        let ruled = Ruled { decision, gates, reasons, people };
         let decided = Arc::new(self.record(&candidate, facts.as_ref(), ruled, batch)?);
         if let Some(facts) = &facts {
+            if let (Decision::Allowed, Some(cover)) = (decision, &cover) {
+                self.use_grant(&cover.authorization_ref, &facts.handoff_id, cover.remaining, batch)?;
+            }
+            self.observe_mention(&candidate, facts, &decided.reasons, &human, batch)?;
             let accepted =
                 matches!(decision, Decision::Allowed | Decision::NeedsApproval).then(|| decided.clone());
             let sequence = decided.ledger.sequence;
@@ -258,18 +232,18 @@ impl Sequencer {
         let now = self.world.now();
         let at = self.tip.map_or(now, |tip| now.max(tip.plus_nanosecond()));
         let candidate = self.as_of(at, candidate)?;
-        let epoch = self.epoch();
-        let step = step(&candidate, &self.index, epoch.as_deref(), &self.topic_id)?;
-        let (claims_say, replay_of, before) = match step {
-            Step::Replay(decided) => (Vec::new(), Some(decided), self.before(&candidate)?),
-            Step::Decide { reasons, before } => (reasons, None, before),
+        let step = step(&candidate, &self.index, self.building(), &self.topic_id, at)?;
+        let (claims_say, replay_of, before, cover) = match step {
+            Step::Replay(decided) => (Vec::new(), Some(decided), self.before(&candidate)?, None),
+            Step::Decide { reasons, before, cover } => (reasons, None, before, cover),
         };
         let gates = outcomes(&candidate, &claims_say);
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
-        let decision = decision_of(&reasons, candidate.verdict.human());
+        let people = people(&candidate, cover.as_ref());
+        let decision = decision_of(&reasons, if people > 0 { &Human::Approval } else { &Human::NotNeeded });
         let replay_of = match replay_of {
-            Some(decided) => Some(Arc::new(self.given_again(&decided, &candidate, epoch.as_deref())?)),
+            Some(decided) => Some(Arc::new(self.given_again(&decided, &candidate)?)),
             None => None,
         };
         Ok(DryRun {
@@ -287,21 +261,19 @@ impl Sequencer {
     }
 
     /// The decision as it now stands, for the same key with the same content.
-    fn given_again(
-        &self,
-        decided: &Decided,
-        candidate: &Candidate,
-        epoch: Option<&Epoch>,
-    ) -> Result<Decided, EngineFault> {
-        let verdict = &candidate.verdict;
-        let void = epoch.is_some_and(|epoch| candidate.stamps.void_in(epoch).next().is_some());
+    fn given_again(&self, decided: &Decided, candidate: &Candidate) -> Result<Decided, EngineFault> {
+        let (verdict, standing) = (&candidate.verdict, self.building());
+        let void =
+            standing.epoch.as_ref().is_some_and(|epoch| candidate.stamps.void_in(epoch).next().is_some());
         let pass = match decided.decision {
             Decision::Allowed if verdict.reasons().is_empty() && !void && self.may_go_out(decided)? => {
                 Pass::Dispatch { until: verdict.holds_until() }
             }
             Decision::Allowed => Pass::Withheld,
-            Decision::NeedsApproval => Timestamp::parse(&decided.decided_at)
-                .map_or(Pass::Withheld, |asked| Pass::Waits { until: verdict.approval_until(asked) }),
+            Decision::NeedsApproval => {
+                let waiting = decided.handoff_id.as_deref().and_then(|id| standing.inbox.find(id).ok());
+                waiting.map_or(Pass::Withheld, |waiting| Pass::Waits { until: waiting.until })
+            }
             Decision::Denied | Decision::Expired => Pass::None,
         };
         let allowed = decided.decision == Decision::Allowed;
@@ -309,15 +281,28 @@ impl Sequencer {
         Ok(Decided { replayed: true, pass, tag, ..decided.clone() })
     }
 
-    /// May an allowed handoff still be dispatched? Not once it has ended: cancelled, failed or done.
+    /// May an allowed handoff still be dispatched? Not once it has ended, and not while it is halted.
     fn may_go_out(&self, decided: &Decided) -> Result<bool, EngineFault> {
         let Some(handoff_id) = &decided.handoff_id else { return Ok(false) };
-        Ok(self.index.task(handoff_id)?.is_some_and(|task| !task.is_over()))
+        let task = self.index.task(handoff_id)?;
+        Ok(task.is_some_and(|task| !task.is_over() && self.halt(&task).is_none()))
     }
 
-    fn epoch(&self) -> Option<Arc<Epoch>> {
+    /// What is in force by the ledger, with all that is being built.
+    pub(super) fn building(&self) -> &Standing {
         let [.., building] = &self.standing;
-        building.epoch.clone()
+        building
+    }
+
+    pub(super) fn building_mut(&mut self) -> &mut Standing {
+        let [.., building] = &mut self.standing;
+        building
+    }
+
+    /// The same, without what is still being built.
+    pub(super) fn shipped_standing(&self) -> &Standing {
+        let [_, shipped, _] = &self.standing;
+        shipped
     }
 
     fn before(&self, candidate: &Candidate) -> Result<Before, EngineFault> {
@@ -339,7 +324,7 @@ impl Sequencer {
         &mut self,
         candidate: &Candidate,
         facts: Option<&Facts>,
-        Ruled { decision, gates, reasons }: Ruled,
+        Ruled { decision, gates, reasons, people }: Ruled,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Decided, EngineFault> {
         let now = batch.time(self.world.now());
@@ -384,6 +369,8 @@ impl Sequencer {
         let verdict = event(decided_id, Kind::GateDecided, decided_seq, cause)
             .to_text(|payload| write_decided(payload, candidate, evidence, decision, &gates, &reasons))
             .map_err(too_large)?;
+        let waits_until = candidate.verdict.approval_until(now);
+        let asked = ApprovalRequested { approvers: Some(people), expires_at: Some(waits_until) };
         let (last_kind, codes) = match decision {
             Decision::Allowed => (Kind::TaskAvailable, None),
             Decision::NeedsApproval => (Kind::ApprovalRequested, None),
@@ -393,15 +380,21 @@ impl Sequencer {
             None => None,
             Some(_) => Some(
                 event(last_id, last_kind, 3, Some(decided_id))
-                    .to_text(|payload| {
-                        if let Some(codes) = &codes {
-                            payload.texts("codes", codes);
-                        }
+                    .to_text(|payload| match (&codes, decision) {
+                        (Some(codes), _) => payload.texts("codes", codes),
+                        (None, Decision::NeedsApproval) => asked.write(payload),
+                        (None, _) => {}
                     })
                     .map_err(too_large)?,
             ),
         };
 
+        if let (Some(facts), Some(created), Some(last), Decision::NeedsApproval) =
+            (facts, &created, &last, decision)
+        {
+            self.wait_for_people(stream_of(facts), (created, last), batch.next_sequence(), now)?;
+            self.look_again(waits_until, &facts.handoff_id);
+        }
         if let Some(created) = created {
             batch.body(candidate.sealed.task_spec_digest, &candidate.sealed.text);
             batch.event(created, now);
@@ -431,10 +424,30 @@ impl Sequencer {
             ledger: LedgerPlace { sequence: meta.sequence, running_hash: meta.running_hash },
             pass: match decision {
                 Decision::Allowed => Pass::Dispatch { until: candidate.verdict.holds_until() },
-                Decision::NeedsApproval => Pass::Waits { until: candidate.verdict.approval_until(now) },
+                Decision::NeedsApproval => Pass::Waits { until: waits_until },
                 Decision::Denied | Decision::Expired => Pass::None,
             },
         })
+    }
+
+    /// Puts a handoff into the inbox, from the events that ask for it.
+    fn wait_for_people(
+        &mut self,
+        stream: StreamId<'_>,
+        (created, asked): (&str, &str),
+        sequence: u64,
+        at: Timestamp,
+    ) -> Result<(), EngineFault> {
+        let unsound = |why: &str| EngineFault::NotDurable(format!("nobody could be asked: {why}"));
+        let sender = WireSender::System;
+        for (kind, text, sequence) in
+            [(Kind::TaskCreated, created, sequence), (Kind::ApprovalRequested, asked, sequence + 2)]
+        {
+            let payload = payload_of(text).ok_or_else(|| unsound("it cannot be read again"))?;
+            let fact = Fact { kind, sender, stream, sequence, at, payload: &payload };
+            self.building_mut().take(&fact).map_err(|fault| unsound(&fault.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Remembers how far the batch that is being built has come.
@@ -484,10 +497,23 @@ struct Ruled {
     decision: Decision,
     gates: Vec<(Gate, Outcome)>,
     reasons: Vec<Reason>,
+    /// How many have to say yes.
+    people: u8,
+}
+
+/// What is in force and could not be written down is written with the next decision: it was taken as recorded by
+/// nobody.
+fn short<T>(noted: Result<T, EngineFault>) {
+    // The names of a route, its agents, tokens and keys are bounded by their schemas, far below what an event holds.
+    drop(noted);
+}
+
+fn stream_of(facts: &Facts) -> StreamId<'_> {
+    StreamId::Handoff { handoff_id: &facts.handoff_id, attempt: facts.attempt }
 }
 
 /// Every gate's outcome, with what the claims say on top. Claims are only asked of a handoff that can be named.
-fn outcomes(candidate: &Candidate, claims_say: &[Reason]) -> Vec<(Gate, Outcome)> {
+pub(super) fn outcomes(candidate: &Candidate, claims_say: &[Reason]) -> Vec<(Gate, Outcome)> {
     let facts = own_facts(candidate);
     let of = |gate: Gate| {
         if claims_say.iter().any(|reason| reason.gate == gate) {
@@ -506,14 +532,14 @@ fn outcomes(candidate: &Candidate, claims_say: &[Reason]) -> Vec<(Gate, Outcome)
     Gate::ALL.into_iter().map(|gate| (gate, of(gate))).collect()
 }
 
-fn codes_of(reasons: &[Reason]) -> Vec<&'static str> {
+pub(super) fn codes_of(reasons: &[Reason]) -> Vec<&'static str> {
     let mut codes: Vec<&'static str> = reasons.iter().map(|reason| reason.code.as_str()).collect();
     codes.sort_unstable();
     codes.dedup();
     codes
 }
 
-fn write_decided(
+pub(super) fn write_decided(
     payload: &mut crate::wire::Payload<'_, '_>,
     candidate: &Candidate,
     evidence: Option<&HandoffEvidence>,

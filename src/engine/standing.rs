@@ -10,9 +10,12 @@ use serde::Deserialize;
 
 use super::credentials::{CredentialChange, Credentials, TokenFacts};
 use super::epoch::Epoch;
+use crate::authorization::{GrantBook, Inbox};
+use crate::freeze::Freezes;
+use crate::mentions::Rollout;
 use crate::policy::{PolicySet, Route, Stage};
 use crate::proof::Keyring;
-use crate::wire::Payload;
+use crate::wire::{Fact, FactFault, Kind, Payload};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
@@ -22,6 +25,10 @@ pub(super) struct Standing {
     pub(super) credentials: Arc<Credentials>,
     /// Of a ledger that was restored from a backup.
     pub(super) epoch: Option<Arc<Epoch>>,
+    pub(super) grants: GrantBook,
+    pub(super) inbox: Inbox,
+    pub(super) freezes: Freezes,
+    pub(super) mentions: Rollout,
     /// What was last recorded; another one, or none after a batch that failed, is recorded again.
     recorded: Option<Arc<InForce>>,
     /// Routes by their key, and the last number in each one's stream; a route that was removed keeps its number.
@@ -65,6 +72,28 @@ pub(super) struct RouteChange {
     pub(super) facts: Option<RouteFacts>,
 }
 
+/// Do events of this type say anything of what [`Standing::take`] keeps? Handoffs are created and made available all
+/// the time, so those are taken in only where somebody waits.
+pub(super) fn concerns(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::ApprovalRequested
+            | Kind::ApprovalGranted
+            | Kind::ApprovalRejected
+            | Kind::TaskCancelled
+            | Kind::TaskRejected
+            | Kind::TaskAvailable
+            | Kind::AuthorizationCreated
+            | Kind::AuthorizationUsed
+            | Kind::AuthorizationRevoked
+            | Kind::FreezeSet
+            | Kind::FreezeLifted
+            | Kind::MentionChanged
+            | Kind::MentionObserved
+            | Kind::MentionMarked
+    )
+}
+
 impl RouteFacts {
     fn of(route: &Route) -> Self {
         Self {
@@ -87,9 +116,12 @@ impl RouteFacts {
 }
 
 impl Standing {
-    pub(super) fn next_gateway_seq(&mut self) -> u64 {
-        self.gateway_seq += 1;
-        self.gateway_seq
+    /// Takes in what an entry says people decided, and what follows from it.
+    pub(super) fn take(&mut self, fact: &Fact<'_>) -> Result<(), FactFault> {
+        self.grants.take(fact)?;
+        self.inbox.take(fact)?;
+        self.freezes.take(fact)?;
+        self.mentions.take(fact)
     }
 
     /// What must be recorded for this to be in force, and takes it as recorded; nothing if it is already.
@@ -128,13 +160,13 @@ impl Standing {
             }
         }
         for change in &changes {
-            self.take(&change.route_key, change.facts.clone(), change.stream_seq);
+            self.take_route(&change.route_key, change.facts.clone(), change.stream_seq);
         }
         changes
     }
 
     /// Takes what the ledger says of a route.
-    pub(super) fn take(&mut self, route_key: &str, facts: Option<RouteFacts>, stream_seq: u64) {
+    pub(super) fn take_route(&mut self, route_key: &str, facts: Option<RouteFacts>, stream_seq: u64) {
         Arc::make_mut(&mut self.routes).insert(route_key.to_owned(), (facts, stream_seq));
     }
 }

@@ -131,6 +131,18 @@ codes! {
         fix: "Set `safety.requiresHumanApproval` to true.",
         example: "`mode` is `live` and `safety.requiresHumanApproval` is false.",
     }
+    ApprovalRejected = "POLICY_APPROVAL_REJECTED", Risk {
+        means: "A person was asked about the handoff and said no.",
+        why: "The one who answers for live work has the last word.",
+        fix: "Ask them what would have to change, and hand it over under a new handoffId.",
+        example: "An operator answers `POST /v1/approvals/{handoffId}` with `reject`.",
+    }
+    ApprovalExpired = "POLICY_APPROVAL_EXPIRED", Risk expiry {
+        means: "Nobody said yes in time.",
+        why: "A yes to what was asked long ago is a yes to something else.",
+        fix: "Hand it over again under a new handoffId, when somebody is there to approve it.",
+        example: "A live handoff waits for 15 minutes, and no operator answers.",
+    }
     RollbackPlanMissing = "POLICY_ROLLBACK_PLAN_MISSING", Safety {
         means: "There is no rollback plan, it is not required, or it does not resolve to a file in the workspace.",
         why: "Nothing goes forward without a way back.",
@@ -392,6 +404,11 @@ impl Code {
     /// Is it a matter of time that ran out, and nothing else?
     pub fn is_expiry(self) -> bool {
         self.page().expiry
+    }
+
+    /// Does it stand in the way for a while only, and not because of what the handoff is?
+    pub fn passes(self) -> bool {
+        matches!(self, Self::Frozen | Self::CanaryFull)
     }
 }
 

@@ -112,6 +112,13 @@ impl<'t> BatchBuilder<'t> {
         meta
     }
 
+    /// The entry that was added last.
+    pub fn last_meta(&self) -> Option<EntryMeta> {
+        let Entry { sequence, consensus_timestamp, running_hash, .. } = self.entries.last()?;
+        let (sequence, running_hash) = (*sequence, *running_hash);
+        Some(EntryMeta { sequence, consensus_timestamp: consensus_timestamp.clone(), running_hash })
+    }
+
     /// Ends the batch; nothing if it has no entry.
     pub fn seal(mut self) -> Option<Batch> {
         let last_timestamp = self.last_timestamp?;
