@@ -272,6 +272,7 @@ fn told_by(kind: Kind) -> Told {
         | Kind::PromotionAdvanced
         | Kind::PromotionReset
         | Kind::PromotionEvidence
+        | Kind::PromotionCanary
         | Kind::RollbackExecuted
         | Kind::RollbackLifted
         | Kind::StateReplaced

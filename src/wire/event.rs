@@ -5,7 +5,7 @@ use std::fmt;
 use super::id::{StreamId, WireId};
 use super::kind::Kind;
 use crate::limits;
-use crate::proof::{Members, object};
+use crate::proof::{Members, canonical_json, object};
 use crate::timestamp::Timestamp;
 
 /// An event that is about to be written.
@@ -76,12 +76,24 @@ pub struct EventTooLarge {
 impl Event<'_> {
     /// The canonical text; `payload` writes its members in the order of their names.
     pub fn to_text(&self, payload: impl FnOnce(&mut Payload<'_, '_>)) -> Result<String, EventTooLarge> {
+        self.text_with(|members| members.object("payload", |members| payload(&mut Payload(members))))
+    }
+
+    /// The canonical text with a payload that was made before.
+    pub fn to_text_with(&self, payload: &serde_json::Value) -> Result<String, EventTooLarge> {
+        let payload = canonical_json(payload);
+        self.text_with(|members| {
+            members.with("payload", |text| text.push_str(&String::from_utf8_lossy(&payload)));
+        })
+    }
+
+    fn text_with(&self, write_payload: impl FnOnce(&mut Members<'_>)) -> Result<String, EventTooLarge> {
         // Members in sorted order, here and below: that is what makes the text canonical.
         let text = object(768, |members| {
             if let Some(traceparent) = self.traceparent {
                 members.object("extensions", |members| members.text("handoffd.traceparent", traceparent));
             }
-            members.object("payload", |members| payload(&mut Payload(members)));
+            write_payload(members);
             members.with("sender", |text| self.sender.write(text));
             if let Some((category, terminal)) = self.kind.state() {
                 members.object("state", |members| {
@@ -194,7 +206,6 @@ impl Payload<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::canonical_json;
 
     fn event<'e>() -> Event<'e> {
         Event {
@@ -227,6 +238,8 @@ mod tests {
                 .unwrap();
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(text.as_bytes(), canonical_json(&value), "{text}");
+            let again = Event { kind, ..event() }.to_text_with(&value["payload"]).unwrap();
+            assert_eq!(again, text);
             assert_eq!((value["wire"].as_str(), value["type"].as_str()), (Some("1.1"), Some(kind.as_str())));
             assert_eq!(value["sender"], "agent:decision \"router\" é");
             assert_eq!(value["stream"]["stream_id"], "task:hs_12345678:attempt:1");

@@ -62,6 +62,7 @@ kinds! {
     PromotionAdvanced: "promotion.advanced", "promotion-advanced";
     PromotionReset: "promotion.reset", "promotion-reset";
     PromotionEvidence: "promotion.evidence", "promotion-evidence";
+    PromotionCanary: "promotion.canary", "promotion-canary";
     RollbackExecuted: "rollback.executed", "rollback-executed";
     RollbackLifted: "rollback.lifted", "rollback-lifted";
     RouteDeclared: "route.declared", "route-declared";

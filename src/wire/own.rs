@@ -31,9 +31,18 @@ pub struct RouteState {
     pub capability: Option<String>,
     pub primary_agent_id: Option<String>,
     pub fallback_agent_id: Option<String>,
+    /// Of the part of the definition that the gates belong to.
+    pub route_digest: Option<String>,
+    /// The stage it is declared for, and the one it stands at.
+    pub declared_stage: Option<String>,
     pub stage: Option<String>,
     pub canary: bool,
+    /// The live handoff in the canary's slot, and how many have ended well in a row.
+    pub canary_holder: Option<String>,
+    pub canary_done: u64,
     pub blocked: bool,
+    /// Whether an earlier definition is in force, whatever the routing table says.
+    pub pinned: bool,
     /// How many rollbacks it has had.
     pub epoch: u64,
     /// The gates that are passed for the route as it is defined.
@@ -104,44 +113,92 @@ impl RouteState {
         let owned = |name| payload.text(name).map(str::to_owned);
         match envelope.kind() {
             Kind::RouteDeclared => {
+                let digest = owned("route_digest");
+                let stage = owned("stage");
+                if self.route_digest.is_some() && self.route_digest != digest {
+                    self.set_back();
+                } else if !self.declared {
+                    self.stage.clone_from(&stage);
+                } else if is_simulated(&stage)
+                    && !is_simulated(&self.declared_stage)
+                    && self.stage.as_deref() == Some("dev")
+                    && !self.pinned
+                {
+                    // Declared for more than before; what was earned is not lowered by what is declared, and what a
+                    // rollback restores raises nothing.
+                    self.stage.clone_from(&stage);
+                }
                 self.declared = true;
                 self.capability = owned("capability");
                 self.primary_agent_id = owned("primary_agent_id");
                 self.fallback_agent_id = owned("fallback_agent_id");
-                self.stage = owned("stage");
+                self.route_digest = digest;
+                self.declared_stage = stage;
+                self.settle();
             }
-            // Gone, but not forgotten: a block and the number of rollbacks outlive a declaration.
+            // Gone, but not forgotten: a block, a pin and the number of rollbacks outlive a declaration.
             Kind::RouteRemoved => {
-                let Self { blocked, epoch, .. } = *self;
-                *self = Self { blocked, epoch, ..Self::default() };
+                let Self { blocked, pinned, epoch, .. } = *self;
+                *self = Self { blocked, pinned, epoch, ..Self::default() };
             }
             Kind::PromotionDecided => {
-                let gate = owned("gate");
+                let Some(gate) = owned("gate") else { return };
+                // Those behind it rested on it.
+                self.gates.retain(|passed| *passed < gate);
                 if payload.text("outcome") == Some("passed") {
-                    self.gates.extend(gate);
-                } else if let Some(gate) = gate {
-                    self.gates.remove(&gate);
+                    self.gates.insert(gate);
                 }
+                self.settle();
             }
             Kind::PromotionAdvanced => {
                 self.stage = owned("to");
                 self.canary = payload.flag("canary").unwrap_or_default();
+                self.canary_holder = None;
+                self.canary_done = 0;
             }
-            Kind::PromotionReset => {
-                self.stage = Some("dev".to_owned());
-                self.canary = false;
-                self.gates.clear();
+            Kind::PromotionCanary => {
+                self.canary_done = payload.count("done").unwrap_or_default();
+                let taken = payload.text("outcome") == Some("taken");
+                self.canary_holder = owned("handoff_id").filter(|_| taken);
             }
+            Kind::PromotionReset => self.set_back(),
             Kind::RollbackExecuted => {
                 self.stage = owned("to");
-                self.canary = false;
-                self.blocked = payload.flag("blocked").unwrap_or(true);
+                self.leave_canary();
+                // Only a person opens what is blocked, by lifting it.
+                self.blocked |= payload.flag("blocked").unwrap_or(true);
+                self.pinned |= payload.text("restored").is_some();
                 self.epoch = payload.count("epoch").unwrap_or(self.epoch);
                 // They must be earned again.
                 self.gates.retain(|gate| gate != "G3" && gate != "G4");
             }
-            Kind::RollbackLifted => self.blocked = false,
+            Kind::RollbackLifted => {
+                let lifted: Vec<_> = payload.texts("lifted").collect();
+                let lifts = |what| lifted.is_empty() || lifted.contains(&what);
+                self.blocked &= !lifts("block");
+                self.pinned &= !lifts("pin");
+            }
             _ => {}
+        }
+    }
+
+    /// Another definition: back to dev, with every gate to be passed again.
+    fn set_back(&mut self) {
+        self.stage = Some("dev".to_owned());
+        self.leave_canary();
+        self.gates.clear();
+    }
+
+    fn leave_canary(&mut self) {
+        self.canary = false;
+        self.canary_holder = None;
+        self.canary_done = 0;
+    }
+
+    /// Simulated work needs G1, or a route that is declared for it.
+    fn settle(&mut self) {
+        if is_simulated(&self.stage) && !self.gates.contains("G1") && !is_simulated(&self.declared_stage) {
+            self.stage = Some("dev".to_owned());
         }
     }
 
@@ -151,11 +208,20 @@ impl RouteState {
             "capability": self.capability,
             "primary_agent_id": self.primary_agent_id,
             "fallback_agent_id": self.fallback_agent_id,
+            "route_digest": self.route_digest,
+            "declared_stage": self.declared_stage,
             "stage": self.stage,
             "canary": self.canary,
+            "canary_holder": self.canary_holder,
+            "canary_done": self.canary_done,
             "blocked": self.blocked,
+            "pinned": self.pinned,
             "epoch": self.epoch,
             "gates": self.gates,
         })
     }
+}
+
+fn is_simulated(stage: &Option<String>) -> bool {
+    stage.as_deref() == Some("simulated")
 }
