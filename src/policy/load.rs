@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::outline::outline;
 use super::references::{Reference, ReferenceFile, References};
 use super::set::{PolicyFault, PolicySet, ROUTES_PATH};
 use crate::limits;
@@ -254,7 +255,8 @@ fn file(path: &Path) -> Reference {
         Ok(text) => {
             let digest = Digest::of(&text);
             let is_json = path.extension().is_some_and(|extension| extension == "json");
-            Reference::File(ReferenceFile { digest, json: is_json.then(|| Arc::from(text)) })
+            let outline = (!is_json).then(|| outline(&text).into());
+            Reference::File(ReferenceFile { digest, json: is_json.then(|| Arc::from(text)), outline })
         }
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Reference::TooLarge,
         Err(_) => Reference::Unreadable,

@@ -8,6 +8,7 @@
 mod delegation;
 mod load;
 mod names;
+mod outline;
 mod references;
 mod routes;
 mod set;
@@ -16,6 +17,7 @@ pub use delegation::DelegationPolicy;
 pub(crate) use load::plain;
 pub use load::{Workspace, WorkspaceFault};
 pub use names::Names;
+pub use outline::{Section, outline};
 pub(crate) use references::names_a_version;
 pub use references::{InputSchema, Reference, ReferenceFault, ReferenceFile, References};
 pub use routes::{Profile, Route, Stage};

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use moka::sync::Cache;
 
+use super::outline::Section;
 use crate::contract::Compiled;
 use crate::limits;
 use crate::proof::Digest;
@@ -37,6 +38,8 @@ pub struct ReferenceFile {
     pub digest: Digest,
     /// The text of a JSON file, which could be a schema; of others the digest is enough.
     pub json: Option<Arc<[u8]>>,
+    /// The sections of a Markdown file, which could be a plan.
+    pub outline: Option<Arc<[Section]>>,
 }
 
 /// Why a path could not be referred to.

@@ -1,28 +1,38 @@
 //! The routing table.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+
+use crate::proof::canonical_json;
 
 /// A route: a capability, the agents that offer it, and how far it has come by declaration.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+///
+/// Written, it has only the members that say something, so that one route has one form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Route {
     pub capability: String,
     pub primary_agent_id: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_agent_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub critical: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stage: Stage,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub profile: Profile,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_probe_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub signing_key_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub require_signature: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rollback_plan_ref: Option<String>,
-    #[serde(default = "one")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub approvers: u8,
 }
 
@@ -30,8 +40,17 @@ fn one() -> u8 {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_one(number: &u8) -> bool {
+    *number == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// The stage a route is declared for; live is earned, never declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
     #[default]
@@ -40,7 +59,7 @@ pub enum Stage {
 }
 
 /// What the target of a route receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Profile {
     /// The TaskSpec itself.
     #[default]
@@ -52,6 +71,12 @@ pub enum Profile {
 }
 
 impl Route {
+    /// The canonical text of its one form.
+    pub fn to_canonical(&self) -> Vec<u8> {
+        // A struct of texts, flags and small numbers always becomes JSON.
+        canonical_json(&serde_json::to_value(self).unwrap_or_default())
+    }
+
     /// May work on this route be handed to that agent?
     pub fn reaches(&self, agent_id: &str) -> bool {
         self.primary_agent_id == agent_id

@@ -58,6 +58,9 @@ impl PolicySet {
                 parsed.insert(path.clone(), policy);
             }
         }
+        if let Some(table) = &table {
+            faults.extend(table.routes.iter().filter_map(|(key, route)| too_large(key, route)));
+        }
         match table {
             Some(RouteTable { routes: table }) if faults.is_empty() => {
                 let digest = digest(routes, policies, &references);
@@ -96,6 +99,16 @@ impl PolicySet {
 #[derive(serde::Deserialize)]
 struct RouteTable {
     routes: BTreeMap<String, Route>,
+}
+
+/// A route that one event of the ledger could not hold.
+fn too_large(key: &str, route: &Route) -> Option<PolicyFault> {
+    let bytes = route.to_canonical().len();
+    (bytes > limits::ROUTE_BYTES_MAX).then(|| PolicyFault {
+        file: ROUTES_PATH.to_owned(),
+        pointer: crate::json::pointer::join("/routes", key),
+        reason: format!("the route has {bytes} bytes; a route may have {}", limits::ROUTE_BYTES_MAX),
+    })
 }
 
 fn parse<T: DeserializeOwned>(

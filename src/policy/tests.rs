@@ -204,3 +204,39 @@ fn the_gravest_floor_counts() {
     assert_eq!(policy.floor("write"), None);
     assert!(!policy.requires_binding(RiskClass::Live));
 }
+
+#[test]
+fn a_route_that_the_ledger_could_not_hold_is_refused() {
+    let table = |aliases: usize| {
+        let aliases: Vec<String> = (0..aliases).map(|n| format!("{n:064}")).collect();
+        let route = serde_json::json!({"capability": "work", "primaryAgentId": "worker", "aliases": aliases});
+        serde_json::json!({"routes": {"route/v1": route}}).to_string()
+    };
+    let directory = workspace();
+    write(directory.path(), "policies/routes.json", &table(60));
+    load(&directory).unwrap();
+    write(directory.path(), "policies/routes.json", &table(61));
+    let fault = load(&directory).unwrap_err();
+    assert!(fault.contains("routes.json at /routes/route~1v1: the route has 41"), "{fault}");
+}
+
+#[test]
+fn a_route_has_one_written_form() {
+    let read = |text: &str| serde_json::from_str::<Route>(text).unwrap();
+    let short = read(r#"{"capability": "work", "primaryAgentId": "worker"}"#);
+    let long = read(
+        r#"{"primaryAgentId": "worker", "capability": "work", "stage": "dev", "profile": "plain", "aliases": [],
+            "critical": false, "approvers": 1}"#,
+    );
+    assert_eq!(short.to_canonical(), br#"{"capability":"work","primaryAgentId":"worker"}"#);
+    assert_eq!(short.to_canonical(), long.to_canonical());
+    let full = read(
+        r#"{"capability": "work", "primaryAgentId": "worker", "aliases": ["w"], "fallbackAgentId": "other",
+            "critical": true, "stage": "simulated", "profile": "execution-plane.v1", "probeUrl": "http://a/",
+            "fallbackProbeUrl": "http://b/", "signingKeyId": "k", "requireSignature": false,
+            "rollbackPlanRef": "plans/back.md", "approvers": 2}"#,
+    );
+    let again: Route = serde_json::from_slice(&full.to_canonical()).unwrap();
+    assert_eq!(again, full);
+    assert_eq!(serde_json::to_value(&full).unwrap().as_object().unwrap().len(), 13);
+}
