@@ -21,6 +21,7 @@ pub mod limits;
 pub mod mentions;
 pub mod os;
 pub mod policy;
+pub mod promotion;
 pub mod proof;
 pub mod sealing;
 pub mod settings;

@@ -53,6 +53,13 @@ pub const JWKS_FETCH_S: u64 = 10;
 pub const REFERENCE_FILES_MAX: usize = 10_000;
 pub const REFERENCE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// A route as a whole: the ledger has it in one event.
+pub const ROUTE_BYTES_MAX: usize = 4 * 1024;
+
+/// Headings of a document that are kept, and characters of each.
+pub const OUTLINE_HEADINGS_MAX: usize = 256;
+pub const OUTLINE_HEADING_CHARS_MAX: usize = 200;
+
 /// How deep below the workspace root references are looked for.
 pub const REFERENCE_LEVELS_MAX: usize = 16;
 
@@ -282,3 +289,19 @@ pub const CLIENT_EXPLAINED_MAX: usize = 10;
 pub const DOCTOR_KEY_ENDS_S: i64 = 30 * 86_400;
 pub const DOCTOR_ROOM_BYTES: u64 = 1024 * 1024 * 1024;
 pub const DOCTOR_ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;
+
+/// What promotion asks for unless an operator sets it: simulated handoffs for G2, live ones in canary, how long each
+/// of those may be silent, and how long G1 waits for an answer.
+pub const SIMULATED_RUNS: usize = 3;
+pub const CANARY_RUNS: usize = 5;
+pub const CANARY_DEADLINE_S: i64 = 15 * 60;
+pub const GATE_PROBE_MS: u64 = 2_000;
+
+/// Ledger entries that a gate is said to rest on, pieces of evidence that a route keeps for G3, and handoffs that a
+/// rollback lists by name.
+pub const GATE_EVIDENCE_MAX: usize = 100;
+pub const ROUTE_EVIDENCE_MAX: usize = 64;
+pub const ROLLED_BACK_LISTED_MAX: usize = 24;
+
+/// Characters of free text in an event.
+pub const EVENT_TEXT_CHARS_MAX: usize = 500;

@@ -48,7 +48,7 @@ const LAYERS: [&[&str]; 12] = [
     &["contract", "evidence"],
     &["wire"],
     &["policy", "ledger", "sealing"],
-    &["authorization", "freeze", "mentions"],
+    &["authorization", "freeze", "mentions", "promotion"],
     &["dispatch"],
     &["callers", "gates", "settings", "state", "views"],
     &["cases", "engine"],

@@ -1,0 +1,344 @@
+//! The gates: what is missing, and whether an answer may still be recorded.
+
+use super::event::PhaseEvent;
+use super::findings::{
+    ContractDecision, E2eHandoff, Findings, Probe, Probes, SimulatedEnd, SimulatedOutcome, Simulation,
+};
+use super::plan::{Plan, PlanFault};
+use super::record::{By, Evidence, RouteRecord};
+use super::rehearse::{DryOutcome, dry_run};
+use super::stage::{PromotionGate, Stage};
+use crate::json::printable;
+use crate::policy::Route;
+use crate::proof::Digest;
+
+/// What came of evaluating a gate, and what it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateAnswer {
+    pub gate: PromotionGate,
+    pub outcome: GateOutcome,
+    /// The rollback epoch, the definition and the entry with which the passed gates last changed, as they were.
+    pub epoch: u64,
+    pub digest: Digest,
+    pub passes_changed: u64,
+    /// The handoff that it rests on.
+    pub handoff_id: Option<String>,
+    /// Of G3 the plan that its handoff names, of G4 the one whose dry run succeeded.
+    pub plan_ref: Option<String>,
+}
+
+/// Passed or not, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateOutcome {
+    pub passed: bool,
+    /// What is missing; nothing if it is passed.
+    pub missing: Vec<Missing>,
+    /// The ledger entries that it rests on.
+    pub evidence: Vec<u64>,
+}
+
+/// One thing that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    pub what: String,
+    pub hint: String,
+}
+
+/// Why a gate is not evaluated at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotNow {
+    /// There is no such route, or the ledger does not have its definition yet.
+    Undeclared,
+    /// It was rolled back and blocked: somebody lifts that first.
+    Blocked,
+    /// It is not its turn; which one's it is, or none if the route is live.
+    OutOfOrder { next: Option<PromotionGate> },
+}
+
+/// What happened between evaluating a gate and recording it, so that it is not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Superseded {
+    /// The route was removed.
+    Undeclared,
+    /// Its definition is another one.
+    Redefined,
+    /// It was rolled back.
+    RolledBack { epoch: u64 },
+    /// It is blocked.
+    Blocked,
+    /// Another gate was decided.
+    Decided,
+}
+
+/// May this gate be evaluated now? It must be the next one, or one before that, as long as the route is not live: passing
+/// a gate again starts its window anew, and what lies behind it must be earned again.
+pub fn may_ask(record: &RouteRecord, gate: PromotionGate) -> Result<(), NotNow> {
+    if record.definition().is_none() {
+        return Err(NotNow::Undeclared);
+    }
+    if record.blocked {
+        return Err(NotNow::Blocked);
+    }
+    match record.next_gate() {
+        Some(next) if gate <= next && record.stage != Stage::Live => Ok(()),
+        next => Err(NotNow::OutOfOrder { next }),
+    }
+}
+
+/// Evaluates a gate from what was found out.
+pub fn evaluate(record: &RouteRecord, findings: &Findings<'_>) -> Result<GateAnswer, NotNow> {
+    let gate = findings.gate();
+    may_ask(record, gate)?;
+    let Some(definition) = record.definition() else { return Err(NotNow::Undeclared) };
+    let mut found = Found::default();
+    match *findings {
+        Findings::Contract(decisions) => contract(record, decisions, &mut found),
+        Findings::Routing(probes) => routing(&definition.route, probes, &mut found),
+        Findings::Simulation(simulation) => simulated(record, simulation, &mut found),
+        Findings::E2e(handoffs) => end_to_end(record, handoffs, &mut found),
+        Findings::Live { operator, plan } => live(record, operator, plan, &mut found),
+    }
+    let Found { missing, evidence, handoff_id, plan_ref } = found;
+    Ok(GateAnswer {
+        gate,
+        outcome: GateOutcome { passed: missing.is_empty(), missing, evidence },
+        epoch: record.epoch,
+        digest: definition.digest,
+        passes_changed: record.passes_changed,
+        handoff_id,
+        plan_ref,
+    })
+}
+
+/// May an answer still be recorded, as the route now is?
+///
+/// INVARIANT (rollback wins): a rollback, another definition or another gate in between, and it may not.
+pub fn may_record(now: &RouteRecord, answer: &GateAnswer) -> Result<(), Superseded> {
+    if now.epoch != answer.epoch {
+        return Err(Superseded::RolledBack { epoch: now.epoch });
+    }
+    match now.definition() {
+        None => return Err(Superseded::Undeclared),
+        Some(definition) if definition.digest != answer.digest => return Err(Superseded::Redefined),
+        Some(_) => {}
+    }
+    if now.blocked {
+        return Err(Superseded::Blocked);
+    }
+    if now.passes_changed != answer.passes_changed || may_ask(now, answer.gate).is_err() {
+        return Err(Superseded::Decided);
+    }
+    Ok(())
+}
+
+/// What is to be written for an answer, in one group: that the gate was decided, and the stage that it opens.
+pub fn record_gate(
+    now: &RouteRecord,
+    answer: &GateAnswer,
+    canary_of: u64,
+) -> Result<Vec<PhaseEvent>, Superseded> {
+    may_record(now, answer)?;
+    let mut events = vec![PhaseEvent::Decided(Box::new(answer.clone()))];
+    let opens = match answer.gate {
+        PromotionGate::G1 if now.stage == Stage::Dev => Some((Stage::Simulated, None)),
+        PromotionGate::G4 => Some((Stage::Live, Some(canary_of))),
+        _ => None,
+    };
+    if let Some((to, canary_of)) = opens.filter(|_| answer.outcome.passed) {
+        let (from, gate, epoch) = (now.stage, answer.gate, now.epoch);
+        events.push(PhaseEvent::Advanced { from, to, gate, epoch, canary_of });
+    }
+    Ok(events)
+}
+
+#[derive(Default)]
+struct Found {
+    missing: Vec<Missing>,
+    evidence: Vec<u64>,
+    handoff_id: Option<String>,
+    plan_ref: Option<String>,
+}
+
+impl Found {
+    fn lacks(&mut self, what: impl Into<String>, hint: impl Into<String>) {
+        self.missing.push(Missing { what: what.into(), hint: hint.into() });
+    }
+}
+
+/// G0: a handoff on this route passed every contract check. One that was refused for another reason did, too.
+fn contract(record: &RouteRecord, decisions: &[ContractDecision], found: &mut Found) {
+    let since = record.declared.as_ref().map_or(u64::MAX, |declared| declared.since);
+    let is_contract = |code: &String| code.starts_with("A2A_") || code.starts_with("EXECUTION_SCHEMA_");
+    let sound = decisions
+        .iter()
+        .filter(|decision| decision.sequence > since && !decision.codes.iter().any(is_contract))
+        .max_by_key(|decision| decision.sequence);
+    match sound {
+        Some(decision) => {
+            found.evidence.push(decision.sequence);
+            found.handoff_id = Some(decision.handoff_id.clone());
+        }
+        None => found.lacks(
+            "no handoff on this route has passed every contract check since it was defined",
+            "submit a TaskSpec for the route in mode `dev`; `handoffd check` says what is wrong with one",
+        ),
+    }
+}
+
+/// G1: the primary answers; a critical capability has a fallback, which answers too if it can be asked.
+fn routing(route: &Route, probes: &Probes, found: &mut Found) {
+    let primary = printable(&route.primary_agent_id);
+    match (&route.probe_url, &probes.primary) {
+        (None, _) | (_, Probe::NotConfigured) => found.lacks(
+            "the route has no `probeUrl`, so nobody can tell whether the primary answers",
+            "give the route a `probeUrl` in policies/routes.json",
+        ),
+        (_, probe) => answers(&format!("the primary `{primary}`"), probe, found),
+    }
+    match &route.fallback_agent_id {
+        None if route.critical => found.lacks(
+            "the capability is critical and the route has no fallback",
+            "give the route a `fallbackAgentId` in policies/routes.json",
+        ),
+        Some(fallback) if route.critical && route.fallback_probe_url.is_some() => {
+            answers(&format!("the fallback `{}`", printable(fallback)), &probes.fallback, found);
+        }
+        _ => {}
+    }
+}
+
+fn answers(who: &str, probe: &Probe, found: &mut Found) {
+    match probe {
+        Probe::Answered { status: 200..=299 } => {}
+        Probe::Answered { status } => {
+            found.lacks(format!("{who} answered {status}"), "it must answer the probe with 2xx");
+        }
+        Probe::Silent { why } => found.lacks(
+            format!("{who} did not answer: {}", printable(why)),
+            "it must answer the probe with 2xx, in time",
+        ),
+        Probe::NotConfigured => {
+            found.lacks(format!("{who} was not asked"), "ask it at its probe URL");
+        }
+    }
+}
+
+/// G2: enough simulated handoffs accepted and completed since G1, and nothing among the outcomes that speaks against it.
+fn simulated(record: &RouteRecord, simulation: Simulation<'_>, found: &mut Found) {
+    let window = record.simulation_window().unwrap_or(u64::MAX);
+    let mut completed: Vec<&SimulatedOutcome> = Vec::new();
+    for outcome in simulation.outcomes.iter().filter(|outcome| outcome.ended > window) {
+        let id = printable(&outcome.handoff_id);
+        match &outcome.end {
+            SimulatedEnd::Completed { side_effects } if !side_effects.is_empty() => found.lacks(
+                format!("`{id}` reported a side effect: `{}`", printable(&side_effects.concat())),
+                "simulated work changes nothing outside; repair it, then pass G1 again to start anew",
+            ),
+            SimulatedEnd::Failed { code } if speaks_against(code) => found.lacks(
+                format!("`{id}` failed with {}", printable(code)),
+                "repair the cause, then pass G1 again to start anew",
+            ),
+            SimulatedEnd::Completed { .. } if outcome.accepted > window => completed.push(outcome),
+            _ => {}
+        }
+    }
+    if completed.len() < simulation.needed {
+        let (done, needed) = (completed.len(), simulation.needed);
+        found.lacks(
+            format!("{done} of {needed} simulated handoffs were accepted and completed since G1"),
+            "submit TaskSpecs in mode `simulated` and have the target report them complete",
+        );
+    }
+    found.evidence.extend(completed.iter().map(|outcome| outcome.ended));
+}
+
+fn speaks_against(code: &str) -> bool {
+    ["EXECUTION_SCHEMA_", "A2A_", "POLICY_"].iter().any(|family| code.starts_with(family))
+}
+
+/// G3: a handoff was completed since G2's window began, and somebody who is neither end of it says so with evidence.
+fn end_to_end(record: &RouteRecord, handoffs: &[E2eHandoff], found: &mut Found) {
+    let mut against = Vec::new();
+    for evidence in record.evidence.iter().rev() {
+        let Some(handoff) = handoffs.iter().find(|handoff| handoff.handoff_id == evidence.handoff_id) else {
+            continue;
+        };
+        match holds(record, evidence, handoff) {
+            Ok(completed) => {
+                found.evidence = vec![completed, evidence.sequence];
+                found.handoff_id = Some(handoff.handoff_id.clone());
+                found.plan_ref.clone_from(&handoff.plan_ref);
+                return;
+            }
+            Err(why) => against
+                .push(format!("evidence on `{}` does not count: {why}", printable(&handoff.handoff_id))),
+        }
+    }
+    let hint = "have an operator, or a registered harness where `safety.e2eActor` is `authorized-harness`, attach a \
+                runId, traceId or report to a handoff that was completed since G1 and since the last rollback";
+    if against.is_empty() {
+        found.lacks("no evidence of an authorized end-to-end run is attached", hint);
+    }
+    for what in against {
+        found.lacks(what, hint);
+    }
+}
+
+/// Does a piece of evidence count? Where the handoff was completed, or why not.
+fn holds(record: &RouteRecord, evidence: &Evidence, handoff: &E2eHandoff) -> Result<u64, String> {
+    let name = match &evidence.by {
+        By::Human(name) => name,
+        By::Runner(name) if handoff.e2e_actor == "authorized-harness" => name,
+        By::Runner(_) => return Err("a harness attached it, and the TaskSpec asks for a human".to_owned()),
+        By::System | By::Agent(_) => return Err("no operator or harness attached it".to_owned()),
+    };
+    // An agent's word on its own work is no evidence, under whichever name it gives it.
+    let ends = [Some(&handoff.source_agent), Some(&handoff.target_agent), handoff.claimed_by.as_ref()];
+    let route = record.route();
+    if ends.contains(&Some(name)) || route.is_some_and(|route| route.reaches(name)) {
+        return Err(format!("`{}` is one of its own ends", printable(name)));
+    }
+    if evidence.run_id.is_none() && evidence.trace_id.is_none() && evidence.report.is_none() {
+        return Err("it has no runId, traceId or report".to_owned());
+    }
+    let window = record.e2e_window().unwrap_or(u64::MAX);
+    match handoff.completed {
+        None => Err("it is not completed".to_owned()),
+        Some(completed) if completed <= window => {
+            Err("it was completed before G1 or before the last rollback".to_owned())
+        }
+        Some(_) if evidence.sequence <= window => {
+            Err("it was attached before G1 or before the last rollback".to_owned())
+        }
+        Some(completed) => Ok(completed),
+    }
+}
+
+/// G4: a named operator, and a rollback plan that can be carried out.
+fn live(record: &RouteRecord, operator: Option<&str>, plan: &Result<Plan, PlanFault>, found: &mut Found) {
+    if operator.is_none_or(str::is_empty) {
+        found.lacks(
+            "no operator approves it by name",
+            "an operator asks for G4 with a token of their own; an admin or an agent is no person",
+        );
+    }
+    let plan = match plan {
+        Ok(plan) if record.plan_ref() == Some(&plan.plan_ref) => plan,
+        Ok(plan) => {
+            let hint = "the route's `rollbackPlanRef` counts, else the plan that the handoff of G3 names";
+            found.lacks(format!("`{}` is not the route's rollback plan", printable(&plan.plan_ref)), hint);
+            return;
+        }
+        Err(fault) => return found.lacks(fault.to_string(), fault.hint()),
+    };
+    let run = dry_run(record, plan);
+    for step in run.steps.iter().filter(|step| step.outcome == DryOutcome::Failed) {
+        let why = step.why.as_deref().unwrap_or("it failed");
+        found.lacks(
+            format!("the dry run of the rollback plan fails at `{}`: {why}", printable(&step.step)),
+            "see `docs/schemas/rollback-plan.schema.json` for what a plan says",
+        );
+    }
+    found.plan_ref = Some(plan.plan_ref.clone());
+    found.evidence.extend(record.pass(PromotionGate::G3).map(|pass| pass.sequence));
+}
