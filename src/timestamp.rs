@@ -101,13 +101,6 @@ impl fmt::Display for Timestamp {
     }
 }
 
-impl<'d> serde::Deserialize<'d> for Timestamp {
-    fn deserialize<D: serde::Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("expected an RFC 3339 date-time"))
-    }
-}
-
 impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

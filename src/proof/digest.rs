@@ -61,14 +61,6 @@ impl fmt::Debug for Digest {
     }
 }
 
-impl<'d> serde::Deserialize<'d> for Digest {
-    fn deserialize<D: serde::Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text)
-            .ok_or_else(|| serde::de::Error::custom("expected `sha256:` and 64 lower-case hex digits"))
-    }
-}
-
 impl serde::Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
