@@ -297,8 +297,9 @@ pub const CANARY_RUNS: usize = 5;
 pub const CANARY_DEADLINE_S: i64 = 15 * 60;
 pub const GATE_PROBE_MS: u64 = 2_000;
 
-/// Ledger entries that a gate is said to rest on, pieces of evidence that a route keeps for G3, and handoffs that a
+/// What a gate says is missing at once, ledger entries that it is said to rest on, pieces of evidence that a route keeps for G3, and handoffs that a
 /// rollback lists by name.
+pub const GATE_MISSING_MAX: usize = 20;
 pub const GATE_EVIDENCE_MAX: usize = 100;
 pub const ROUTE_EVIDENCE_MAX: usize = 64;
 pub const ROLLED_BACK_LISTED_MAX: usize = 24;

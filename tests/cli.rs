@@ -618,8 +618,7 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
     assert_eq!(workspace.exit(&["audit", "export"]), 2, "there is nothing yet");
     let policies = Arc::new(handoffd::policy::Workspace::new(workspace.path()).load_policies().unwrap());
     let gateway = Gateway::open(workspace.path(), "127.0.0.1:7420").unwrap();
-    let in_force =
-        handoffd::engine::InForce { policies: policies.clone(), keyring: Arc::default(), tokens: Vec::new() };
+    let in_force = handoffd::engine::InForce::of_files(policies.clone(), Arc::default(), Vec::new());
     gateway.engine().put_in_force_and_wait(Arc::new(in_force)).unwrap();
     let canonical =
         fs::read_to_string(workspace.path().join("docs/examples/taskspec-canonical.json")).unwrap();

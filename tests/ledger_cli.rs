@@ -168,11 +168,7 @@ fn serve_for_a_moment(root: &Path) {
     use handoffd::gateway::Gateway;
     let policies = handoffd::policy::Workspace::new(root).load_policies().unwrap();
     let gateway = Gateway::open(root, "127.0.0.1:7420").unwrap();
-    let in_force = handoffd::engine::InForce {
-        policies: Arc::new(policies),
-        keyring: Arc::default(),
-        tokens: Vec::new(),
-    };
+    let in_force = handoffd::engine::InForce::of_files(Arc::new(policies), Arc::default(), Vec::new());
     gateway.engine().put_in_force_and_wait(Arc::new(in_force)).unwrap();
     gateway.close().unwrap();
 }

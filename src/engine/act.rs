@@ -15,21 +15,28 @@ use crate::wire::Sender;
 pub struct Asking {
     name: String,
     person: Option<Person>,
+    is_harness: bool,
 }
 
 impl Asking {
     /// A named operator, and the principal that the person also is.
     pub fn person_of(name: &str, principal: Option<&str>) -> Self {
-        Self { name: name.to_owned(), person: Person::of(Sender::Human(name), principal) }
+        let person = Person::of(Sender::Human(name), principal);
+        Self { name: name.to_owned(), person, is_harness: false }
     }
 
     /// Somebody who is no person.
     pub fn token(name: &str) -> Self {
-        Self { name: name.to_owned(), person: None }
+        Self { name: name.to_owned(), person: None, is_harness: false }
     }
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// A registered harness.
+    pub fn harness(name: &str) -> Self {
+        Self { name: name.to_owned(), person: None, is_harness: true }
     }
 
     pub(super) fn person(&self) -> Option<&Person> {
@@ -38,7 +45,11 @@ impl Asking {
 
     /// As whom the ledger knows it.
     pub(super) fn sender(&self) -> Sender<'_> {
-        if self.person.is_some() { Sender::Human(&self.name) } else { Sender::System }
+        match &self.person {
+            Some(_) => Sender::Human(&self.name),
+            None if self.is_harness => Sender::Runner(&self.name),
+            None => Sender::System,
+        }
     }
 }
 

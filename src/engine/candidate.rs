@@ -159,6 +159,7 @@ impl Candidate {
     pub(super) fn still_holds(&self, in_force: Option<&InForce>, now: Timestamp) -> bool {
         let same = in_force.is_none_or(|in_force| {
             in_force.policies.digest() == self.verdict.policy_digest()
+                && (!in_force.overlaid || Arc::ptr_eq(&in_force.policies, &self.ruling.policies))
                 && Arc::ptr_eq(&in_force.keyring, &self.ruling.keyring)
         });
         same && self.verdict.holds_until().is_none_or(|until| now < until)

@@ -17,9 +17,11 @@ use super::record::Decided;
 use super::replay;
 use super::seen::Seen;
 use super::shelf::{Item, Shelf};
+use super::standing::Standing;
 use super::task::Task;
 use crate::gates::Decision;
 use crate::limits;
+use crate::promotion::Stage;
 use crate::timestamp::Timestamp;
 use crate::views::{Claimed, HandoffClaim};
 use crate::wire::{State, StreamId, TaskState};
@@ -271,6 +273,28 @@ impl ClaimIndex {
         self.decided(handoff_id, known.accepted.as_ref().ok_or_else(lost)?)
     }
 
+    /// Live handoffs that have not ended, on routes that are live.
+    pub(super) fn in_flight(&self, standing: &mut Standing) -> Result<(), EngineFault> {
+        let live: Vec<String> = standing
+            .routes()
+            .filter(|(_, record)| record.stage == Stage::Live)
+            .map(|(key, _)| key.to_owned())
+            .collect();
+        for route_key in live {
+            let past =
+                self.past.as_ref().map_or_else(|| Ok(Vec::new()), |past| past.in_flight(&route_key))?;
+            let at_hand = self.handoffs.names().filter(|(_, known)| known.is_live_on(&route_key));
+            let names: Vec<String> =
+                past.into_iter().chain(at_hand.map(|(name, _)| name.to_owned())).collect();
+            for handoff_id in names {
+                if self.task(&handoff_id)?.is_some_and(|task| task.is_in_flight()) {
+                    standing.take_off(&route_key, &handoff_id);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The handoffs that somebody has claimed and not ended, as far as is known; some may have ended since.
     pub(super) fn under_way(&self) -> Result<Vec<String>, EngineFault> {
         let mut names = self.past.as_ref().map_or_else(|| Ok(Vec::new()), |past| past.under_way())?;
@@ -406,6 +430,18 @@ impl ClaimIndex {
 /// One name for both; the length keeps `ab` and `c` apart from `a` and `bc`.
 fn pair(source_agent: &str, idempotency_key: &str) -> String {
     format!("{} {source_agent}{idempotency_key}", source_agent.len())
+}
+
+impl Known {
+    /// Was it accepted for live work on this route, as far as memory knows?
+    fn is_live_on(&self, route_key: &str) -> bool {
+        let (key, mode) = match &self.progress {
+            Progress::Untouched { route_key, mode } => (route_key, mode),
+            Progress::Moved(task) => (&task.route_key, &task.mode),
+            Progress::InLedger => return false,
+        };
+        self.accepted.is_some() && key.as_deref() == Some(route_key) && mode.as_deref() == Some("live")
+    }
 }
 
 impl From<HandoffClaim> for Known {

@@ -7,14 +7,14 @@ use super::candidate::Candidate;
 use super::claims::{Before, ClaimIndex, Known};
 use super::facts::Facts;
 use super::record::Decided;
+use super::routing::mode_of;
 use super::standing::Standing;
 use crate::authorization::{GrantRefusal, Use, people_needed};
-use crate::contract::{Mode, Word as _};
 use crate::gates::{Code, Decision, Human, Reason};
 use crate::json::printable;
 use crate::limits;
 use crate::mentions::Phase;
-use crate::policy::Stage;
+use crate::promotion::{Stage, StageRefusal, mode_allowed};
 use crate::timestamp::Timestamp;
 
 /// What to do with a candidate.
@@ -51,7 +51,7 @@ pub(super) fn late_reasons(
     }
     let mut cover = None;
     if let Some(facts) = own_facts(candidate) {
-        stage(facts, candidate, &mut reasons);
+        stage(facts, candidate, standing, &mut reasons);
         frozen(facts, standing, &mut reasons);
         phase(facts, candidate, standing, &mut reasons);
         cover = grant(candidate, standing, now, &mut reasons);
@@ -93,7 +93,7 @@ pub(super) fn step(
     }
     let before = index.before(facts, cycle)?;
     handoff_id(facts, cycle, &before, &mut reasons);
-    stage(facts, candidate, &mut reasons);
+    stage(facts, candidate, standing, &mut reasons);
     frozen(facts, standing, &mut reasons);
     mention(facts, index, &mut reasons)?;
     phase(facts, candidate, standing, &mut reasons);
@@ -133,35 +133,46 @@ fn handoff_id(facts: &Facts, cycle: &str, before: &Before, reasons: &mut Reasons
     }
 }
 
-fn stage(facts: &Facts, candidate: &Candidate, reasons: &mut Reasons) {
-    let Some(route) = facts.route_key.as_deref().and_then(|key| candidate.ruling.policies.route(key)) else {
+/// Does the route take work of this mode now? One that the table does not have is refused by its gate.
+fn stage(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mut Reasons) {
+    let (Some(key), Some(mode)) = (facts.route_key.as_deref(), mode_of(facts.mode.as_deref())) else {
         return;
     };
-    let reached = match route.stage {
-        Stage::Dev => Mode::Dev,
-        Stage::Simulated => Mode::Simulated,
+    let Some(declared) = candidate.ruling.policies.route(key) else { return };
+    let allowed = match standing.route(key).map(|route| mode_allowed(route, mode)) {
+        // Not in the ledger yet: what it is declared for, which is never live.
+        None | Some(Err(StageRefusal::Undeclared)) => {
+            let reached = Stage::from(declared.stage);
+            if reached < Stage::needed_by(mode) { Err(StageRefusal::NotReached { reached }) } else { Ok(()) }
+        }
+        Some(allowed) => allowed,
     };
-    let Some(mode) = facts.mode.as_deref() else { return };
-    let beyond = match mode {
-        "live" => true,
-        "simulated" => reached < Mode::Simulated,
-        _ => false,
-    };
-    if beyond {
-        reasons.against(
+    match allowed {
+        Ok(()) | Err(StageRefusal::Undeclared) => {}
+        Err(StageRefusal::Blocked) => reasons.against(
+            Code::RouteBlocked,
+            "/routing/routeKey",
+            "the route is blocked",
+            "wait until an operator has looked and opens it",
+        ),
+        Err(StageRefusal::NotReached { reached }) => reasons.against(
             Code::StageNotReached,
             "/mode",
-            format!("the route has reached {}, not {mode}", reached.as_str()),
+            format!("the route has reached {reached}, not {}", mode.as_str()),
             "use a mode that the route has reached, or promote it",
-        );
+        ),
+        Err(StageRefusal::CanaryFull { .. }) => reasons.against(
+            Code::CanaryFull,
+            "/mode",
+            "the route is live one handoff at a time, and another one is under way",
+            "wait until it has ended",
+        ),
     }
 }
 
 /// An operator stopped this route, this mode, or everything.
 fn frozen(facts: &Facts, standing: &Standing, reasons: &mut Reasons) {
-    let (Some(route_key), Some(mode)) =
-        (facts.route_key.as_deref(), facts.mode.as_deref().and_then(Mode::from_word))
-    else {
+    let (Some(route_key), Some(mode)) = (facts.route_key.as_deref(), mode_of(facts.mode.as_deref())) else {
         return;
     };
     if let Some(freeze) = standing.freezes.halts(route_key, mode) {

@@ -24,6 +24,7 @@ mod past;
 mod record;
 mod replay;
 mod report;
+mod routing;
 mod seen;
 mod sequencer;
 mod settling;
@@ -46,13 +47,16 @@ pub use granting::Granted;
 pub use past::{Past, ViewsPast};
 pub use record::{Decided, DryRun, LedgerPlace, Pass};
 pub use report::{Report, ReportRefusal, ReportReply, Reported};
+pub use routing::{PromotionRules, ROLLED_BACK, RolledBack, RouteFault, Routed};
 pub use settling::{Answering, Unanswered};
 pub use standing::InForce;
 
 use crate::ledger::{Entry, Follower, Log, Notice};
 use crate::limits;
+use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
 use health::Health;
+use routing::Overlay;
 use sequencer::Sequencer;
 use threads::{Message, SequencerDesk, Watch};
 
@@ -125,6 +129,7 @@ pub struct Setup {
     pub past: Option<Box<dyn Past>>,
     /// Claims of a kind that stay in memory; [`limits::CLAIMS_AT_HAND`] unless a test wants less.
     pub claims_at_hand: usize,
+    pub promotion: PromotionRules,
 }
 
 impl Setup {
@@ -132,7 +137,8 @@ impl Setup {
         let waiting_max = limits::WAITING_DECISIONS_MAX;
         let (follower, observer) = (Box::new(Nobody), Arc::new(Uncounted));
         let (past, claims_at_hand) = (None, limits::CLAIMS_AT_HAND);
-        Self { log, last_timestamp, world, follower, observer, waiting_max, past, claims_at_hand }
+        let promotion = PromotionRules::default();
+        Self { log, last_timestamp, world, follower, observer, waiting_max, past, claims_at_hand, promotion }
     }
 
     /// Has somebody count what happens.
@@ -185,6 +191,7 @@ struct Shared {
     waiting_max: usize,
     health: Arc<Health>,
     desk: Arc<SequencerDesk>,
+    overlay: Arc<Overlay>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -195,18 +202,28 @@ impl EngineHandle {
         setup: Setup,
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
     ) -> Result<Self, EngineFault> {
-        let Setup { log, last_timestamp, world, follower, observer, waiting_max, past, claims_at_hand } =
-            setup;
+        let Setup {
+            log,
+            last_timestamp,
+            world,
+            follower,
+            observer,
+            waiting_max,
+            past,
+            claims_at_hand,
+            promotion,
+        } = setup;
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (topic_id, head, past) = (log.topic_id(), log.head(), (past, claims_at_hand));
-        let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, history, world)?;
+        let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, promotion, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp));
         let watch = Watch { health: health.clone(), observer };
+        let overlay = sequencer.watch_overlay();
         let desk = Arc::new(SequencerDesk::new(sequencer));
         let threads = threads::spawn(desk.clone(), log, follower, watch, inbox.clone(), messages);
         let threads = Mutex::new(threads.map_err(|error| EngineFault::NotDurable(error.to_string()))?);
-        let shared = Shared { inbox, waiting, waiting_max, health, desk, threads };
+        let shared = Shared { inbox, waiting, waiting_max, health, desk, overlay, threads };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -287,6 +304,11 @@ impl EngineHandle {
     /// When the last entry was made, by the ledger's time.
     pub fn ledger_time(&self) -> Option<Timestamp> {
         self.shared.health.time()
+    }
+
+    /// The policy set that counts, where a rollback has put routes over those of the files.
+    pub fn overlaid_policies(&self) -> Option<Arc<PolicySet>> {
+        self.shared.overlay.get()
     }
 
     /// Why the ledger does not take what is written to it, if it does not.

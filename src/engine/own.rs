@@ -9,7 +9,7 @@ use super::EngineFault;
 use super::sequencer::Sequencer;
 use crate::ledger::{BatchBuilder, EntryMeta};
 use crate::timestamp::Timestamp;
-use crate::wire::{Event, Fact, Kind, Lineage, Payload, Sender, StreamId, WireId};
+use crate::wire::{Event, EventTooLarge, Fact, Kind, Lineage, Payload, Sender, StreamId, WireId};
 
 /// Where an event stands that was just written.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,31 @@ impl Sequencer {
         batch: &mut BatchBuilder<'_>,
         payload: impl FnOnce(&mut Payload<'_, '_>),
     ) -> Result<Noted, EngineFault> {
+        self.note_text(kind, sender, stream, stream_seq, batch, |event| event.to_text(payload))
+    }
+
+    /// The same with a payload that was made before.
+    pub(super) fn note_with(
+        &mut self,
+        kind: Kind,
+        sender: Sender<'_>,
+        stream: StreamId<'_>,
+        stream_seq: u64,
+        batch: &mut BatchBuilder<'_>,
+        payload: &serde_json::Value,
+    ) -> Result<Noted, EngineFault> {
+        self.note_text(kind, sender, stream, stream_seq, batch, |event| event.to_text_with(payload))
+    }
+
+    fn note_text(
+        &mut self,
+        kind: Kind,
+        sender: Sender<'_>,
+        stream: StreamId<'_>,
+        stream_seq: u64,
+        batch: &mut BatchBuilder<'_>,
+        text: impl FnOnce(&Event<'_>) -> Result<String, EventTooLarge>,
+    ) -> Result<Noted, EngineFault> {
         let at = batch.time(self.now());
         let topic_id = self.topic_id().to_owned();
         let event = Event {
@@ -67,13 +92,12 @@ impl Sequencer {
             traceparent: None,
         };
         let unsound = |why: String| EngineFault::NotDurable(format!("{kind} could not be recorded: {why}"));
-        let text =
-            event.to_text(payload).map_err(|large| unsound(format!("it has {} bytes", large.bytes)))?;
+        let text = text(&event).map_err(|large| unsound(format!("it has {} bytes", large.bytes)))?;
         if super::standing::concerns(kind) {
             let payload = payload_of(&text).ok_or_else(|| unsound("it cannot be read again".to_owned()))?;
             let sequence = batch.next_sequence();
             let fact = Fact { kind, sender, stream, sequence, at, payload: &payload };
-            self.building_mut().take(&fact).map_err(|fault| unsound(fault.to_string()))?;
+            self.building_mut().take(&fact, stream_seq).map_err(|fault| unsound(fault.to_string()))?;
         }
         let EntryMeta { sequence, .. } = batch.event(text, at);
         Ok(Noted { sequence, at })

@@ -3,14 +3,14 @@
 //! The views say whether a name was claimed, and by which entry; what was decided then is read from that entry.
 //! INVARIANT (no read, no decision): whatever cannot be read is a fault to the caller, never "not claimed".
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::EngineFault;
 use crate::ledger::{Entries, Entry};
 use crate::limits;
 use crate::views::{
-    Claimed, EntryFilter, EntryRow, HandoffClaim, HandoffFilter, KeyClaim, Reader, ViewsFault,
+    Claimed, EntryFilter, EntryRow, HandoffClaim, HandoffFilter, HandoffRow, KeyClaim, Reader, ViewsFault,
 };
 use crate::wire::{Kind, State, StreamId};
 
@@ -37,6 +37,9 @@ pub trait Past: Send {
 
     /// The entry of that number, from the ledger.
     fn entry(&self, sequence: u64) -> Result<Entry, EngineFault>;
+
+    /// Live handoffs on a route that have not ended.
+    fn in_flight(&self, route_key: &str) -> Result<Vec<String>, EngineFault>;
 
     /// The entries of a stream, in order.
     fn stream(&self, stream_id: &str) -> Result<Vec<Entry>, EngineFault>;
@@ -79,13 +82,20 @@ impl ViewsPast {
     /// The handoffs that are in this state.
     fn in_state(&self, status: State) -> Result<Vec<String>, EngineFault> {
         let filter = HandoffFilter { status: Some(status), ..HandoffFilter::default() };
-        let (mut names, mut cursor) = (Vec::new(), None);
+        let mut names = Vec::new();
+        self.each(&filter, &mut |row| names.push(row.handoff_id))?;
+        Ok(names)
+    }
+
+    /// Tells every handoff that the filter finds.
+    fn each(&self, filter: &HandoffFilter<'_>, tell: &mut dyn FnMut(HandoffRow)) -> Result<(), EngineFault> {
+        let mut cursor = None;
         loop {
-            let page = self.reader.handoffs(&filter, cursor, limits::VIEW_PAGE_ROWS_MAX).map_err(unread)?;
-            names.extend(page.rows.into_iter().map(|row| row.handoff_id));
+            let page = self.reader.handoffs(filter, cursor, limits::VIEW_PAGE_ROWS_MAX).map_err(unread)?;
+            page.rows.into_iter().for_each(&mut *tell);
             cursor = page.next;
             if cursor.is_none() {
-                return Ok(names);
+                return Ok(());
             }
         }
     }
@@ -177,6 +187,20 @@ impl Past for ViewsPast {
         self.read_all(wanted)
     }
 
+    fn in_flight(&self, route_key: &str) -> Result<Vec<String>, EngineFault> {
+        let mut names = Vec::new();
+        for status in [State::Available, State::Claimed, State::Working, State::Blocked] {
+            let filter =
+                HandoffFilter { status: Some(status), route: Some(route_key), ..HandoffFilter::default() };
+            self.each(&filter, &mut |row| {
+                if row.current.mode.as_deref() == Some("live") {
+                    names.push(row.handoff_id);
+                }
+            })?;
+        }
+        Ok(names)
+    }
+
     fn under_way(&self) -> Result<Vec<String>, EngineFault> {
         let mut names = Vec::new();
         for status in [State::Claimed, State::Working, State::Blocked, State::Waiting] {
@@ -193,7 +217,6 @@ impl Past for ViewsPast {
             false
         };
         self.rows(&own, &mut last).map_err(unread)?;
-        let mut routes = HashSet::new();
         for kind in Kind::ALL.iter().copied() {
             let filter = EntryFilter { kind: Some(kind.as_str()), ..EntryFilter::default() };
             let mut tell = |row: EntryRow| match told_by(kind) {
@@ -201,13 +224,6 @@ impl Past for ViewsPast {
                 Told::ByTheLast => {
                     wanted.insert(row.sequence);
                     false
-                }
-                Told::ByTheLastOfEachStream => {
-                    // Of two kinds that tell of the same stream the later one counts, so both are read.
-                    if routes.insert((kind.as_str(), row.stream_id)) {
-                        wanted.insert(row.sequence);
-                    }
-                    true
                 }
                 Told::ByAll => {
                     wanted.insert(row.sequence);
@@ -236,16 +252,23 @@ impl Past for ViewsPast {
 enum Told {
     Nothing,
     ByTheLast,
-    ByTheLastOfEachStream,
     ByAll,
 }
 
 fn told_by(kind: Kind) -> Told {
     match kind {
         Kind::PolicyLoaded | Kind::EpochBegun => Told::ByTheLast,
-        Kind::RouteDeclared | Kind::RouteRemoved => Told::ByTheLastOfEachStream,
         Kind::TokenCreated | Kind::TokenRevoked | Kind::KeyAdded | Kind::KeyRemoved => Told::ByAll,
-        Kind::AuthorizationCreated
+        Kind::RouteDeclared
+        | Kind::RouteRemoved
+        | Kind::PromotionDecided
+        | Kind::PromotionAdvanced
+        | Kind::PromotionCanary
+        | Kind::PromotionReset
+        | Kind::PromotionEvidence
+        | Kind::RollbackExecuted
+        | Kind::RollbackLifted
+        | Kind::AuthorizationCreated
         | Kind::AuthorizationUsed
         | Kind::AuthorizationRevoked
         | Kind::FreezeSet
@@ -268,13 +291,6 @@ fn told_by(kind: Kind) -> Told {
         | Kind::ApprovalRequested
         | Kind::ApprovalGranted
         | Kind::ApprovalRejected
-        | Kind::PromotionDecided
-        | Kind::PromotionAdvanced
-        | Kind::PromotionReset
-        | Kind::PromotionEvidence
-        | Kind::PromotionCanary
-        | Kind::RollbackExecuted
-        | Kind::RollbackLifted
         | Kind::StateReplaced
         | Kind::PushCreated
         | Kind::PushRemoved

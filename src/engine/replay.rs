@@ -124,7 +124,8 @@ impl Replay {
             }
             _ => match StreamId::parse(&wire.stream.stream_id) {
                 Some(StreamId::Handoff { handoff_id, .. }) if wire.stream.stream_seq > 3 => {
-                    moved(entry, handoff_id, index)
+                    moved(entry, handoff_id, index)?;
+                    over(entry, handoff_id, index, standing)
                 }
                 _ => stands(entry, wire, standing),
             },
@@ -143,7 +144,7 @@ fn take_in(entry: &Entry, wire: &WireText, standing: &mut Standing) -> Result<()
         at: Timestamp::parse(&entry.consensus_timestamp).ok_or_else(|| bad(entry, "its time is none"))?,
         payload: &wire.payload,
     };
-    standing.take(&fact).map_err(|fault| EngineFault::BadLedger(fault.to_string()))
+    standing.take(&fact, wire.stream.stream_seq).map_err(|fault| EngineFault::BadLedger(fault.to_string()))
 }
 
 /// Takes in what was decided about a handoff that waited.
@@ -156,6 +157,21 @@ fn settled(entry: &Entry, wire: WireText, index: &mut ClaimIndex) -> Result<(), 
     let task = index.task(&handoff_id)?.ok_or_else(|| bad(entry, "nothing was accepted before it"))?;
     let decided = Arc::new(decided(entry, wire.stream, wire.payload)?);
     index.put_decided(task, decided, entry.sequence)
+}
+
+/// Takes in that a handoff has ended.
+fn over(
+    entry: &Entry,
+    handoff_id: &str,
+    index: &ClaimIndex,
+    standing: &mut Standing,
+) -> Result<(), EngineFault> {
+    if let Some(task) = index.task(handoff_id)?.filter(|task| task.is_over())
+        && let Some(route_key) = &task.route_key
+    {
+        standing.land(route_key, handoff_id, entry.sequence);
+    }
+    Ok(())
 }
 
 /// Takes in what an entry says of a handoff that was accepted before.
@@ -183,17 +199,6 @@ fn stands(entry: &Entry, wire: WireText, standing: &mut Standing) -> Result<(), 
         "policy.loaded" => {
             let digest = wire.payload.get("digest").and_then(serde_json::Value::as_str);
             standing.policy_digest = digest.map(str::to_owned);
-        }
-        "route.declared" | "route.removed" => {
-            let key = wire.stream.stream_id.strip_prefix("phase:");
-            let key = key.ok_or_else(|| bad(entry, "it names no route"))?;
-            let facts = match wire.kind.as_str() {
-                "route.declared" => Some(
-                    serde_json::from_value(wire.payload).map_err(|_| bad(entry, "its route is not ours"))?,
-                ),
-                _ => None,
-            };
-            standing.take_route(key, facts, wire.stream.stream_seq);
         }
         "token.created" | "token.revoked" | "key.added" | "key.removed" => {
             let taken = Arc::make_mut(&mut standing.credentials).take(&wire.kind, wire.payload);

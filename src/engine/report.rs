@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::own::payload_of;
+use super::routing::mode_of;
 use super::sequencer::Sequencer;
 use super::standing::concerns;
 use super::task::{Before, Task};
 use super::{EngineFault, EngineHandle};
-use crate::contract::{Mode, Word as _};
 use crate::ledger::{BatchBuilder, EntryMeta};
 use crate::limits;
 use crate::timestamp::Timestamp;
@@ -142,14 +142,17 @@ impl Sequencer {
         let next = Arc::new(task.with(&envelope, admitted, event.text(), meta.sequence, now));
         self.take_in(&next, &envelope, event.text(), meta.sequence, now)?;
         let answer = reported(&next, next.wire.stream_seq, meta.sequence, false);
-        self.moved(next, meta.sequence)?;
+        self.moved(next.clone(), meta.sequence)?;
+        self.landed(&next, &envelope, meta.sequence, batch)?;
         Ok(Ok(answer))
     }
 
     /// Why nothing is taken in about a handoff.
     pub(super) fn halt(&self, task: &Task) -> Option<Halt> {
-        let (route_key, mode) = (task.route_key.as_deref()?, Mode::from_word(task.mode.as_deref()?)?);
-        self.building().freezes.halts(route_key, mode).map(|_| Halt::Frozen)
+        let (route_key, mode) = (task.route_key.as_deref()?, mode_of(task.mode.as_deref())?);
+        let blocked = self.building().route(route_key).is_some_and(|route| route.blocked);
+        let frozen = self.building().freezes.halts(route_key, mode).map(|_| Halt::Frozen);
+        frozen.or(blocked.then_some(Halt::Blocked))
     }
 
     /// The target, and who else the route names.
@@ -189,7 +192,7 @@ impl Sequencer {
         let payload = payload_of(text).ok_or_else(|| unsound("it cannot be read again".to_owned()))?;
         let stream = StreamId::Handoff { handoff_id: &task.handoff_id, attempt: task.attempt };
         let fact = Fact { kind, sender: envelope.sender(), stream, sequence, at, payload: &payload };
-        self.building_mut().take(&fact).map_err(|fault| unsound(fault.to_string()))
+        self.building_mut().take(&fact, envelope.stream_seq()).map_err(|fault| unsound(fault.to_string()))
     }
 
     /// Looks at the handoffs whose time has come, a few at a time so that nobody waits long for it.
@@ -219,6 +222,10 @@ impl Sequencer {
             self.look_again(waiting.until, handoff_id);
             return Ok(());
         }
+        if let Some(later) = self.look_at_canary(&task, now, batch)? {
+            self.look_again(later, handoff_id);
+        }
+        let Some(task) = self.index().task(handoff_id)? else { return Ok(()) };
         match task.lease_ends() {
             None => Ok(()),
             Some(ends) if now < ends => {
@@ -265,8 +272,9 @@ impl Sequencer {
         let next = task.after(&envelope, &text, batch.next_sequence(), now);
         let next = Arc::new(next.map_err(|fault| unsound(fault.to_string()))?);
         self.take_in(&next, &envelope, &text, batch.next_sequence(), now)?;
-        let EntryMeta { sequence, .. } = batch.event(text, now);
+        let EntryMeta { sequence, .. } = batch.event(text.clone(), now);
         self.moved(next.clone(), sequence)?;
+        self.landed(&next, &envelope, sequence, batch)?;
         Ok(next)
     }
 }

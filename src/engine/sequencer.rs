@@ -12,12 +12,15 @@ use super::own::payload_of;
 use super::past::Past;
 use super::record::{Decided, DryRun, LedgerPlace, Pass};
 use super::replay::{self, Replay};
-use super::standing::{Changes, InForce, RouteChange, Standing};
+use super::routing::{Overlay, PromotionRules, mode_of};
+use super::standing::{Changes, InForce, Standing};
 use super::{EngineFault, World};
 use crate::authorization::ApprovalRequested;
+use crate::contract::Mode;
 use crate::evidence::HandoffEvidence;
 use crate::gates::{Decision, Gate, Human, Outcome, Reason, decision_of};
 use crate::ledger::{BatchBuilder, Entry, Head, Notice};
+use crate::policy::PolicySet;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::wire::{Event, EventTooLarge, Fact, Kind, Lineage, Sender as WireSender, StreamId, WireId};
@@ -35,6 +38,10 @@ pub(super) struct Sequencer {
     world: Box<dyn World>,
     /// What is in force; candidates judged under anything else are judged again.
     in_force: Option<Arc<InForce>>,
+    /// The policy set as its files have it; what is in force may have other routes, while a rollback pins them.
+    table: Option<Arc<PolicySet>>,
+    promotion: PromotionRules,
+    overlay: Arc<Overlay>,
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
     /// When to look at which handoff. Hints: whoever looks finds out whether there is anything to do, so nothing
@@ -49,6 +56,7 @@ impl Sequencer {
         head: Head,
         last_timestamp: Option<Timestamp>,
         (past, at_hand): (Option<Box<dyn Past>>, usize),
+        promotion: PromotionRules,
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
         world: Box<dyn World>,
     ) -> Result<Self, EngineFault> {
@@ -76,6 +84,7 @@ impl Sequencer {
         index.ship();
         index.keep();
         let soon = world.now();
+        index.in_flight(&mut standing)?;
         let deadlines = index.under_way()?.into_iter().map(|handoff_id| (soon, handoff_id.into())).collect();
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
@@ -88,6 +97,9 @@ impl Sequencer {
             standing,
             world,
             in_force: None,
+            table: None,
+            promotion,
+            overlay: Arc::default(),
             tip: last_timestamp,
             deadlines,
         })
@@ -103,6 +115,42 @@ impl Sequencer {
 
     pub(super) fn in_force(&self) -> Option<&InForce> {
         self.in_force.as_deref()
+    }
+
+    /// The policy set as its files have it.
+    pub(super) fn table(&self) -> Option<Arc<PolicySet>> {
+        self.table.clone()
+    }
+
+    /// What those who build answers look at.
+    pub(super) fn watch_overlay(&self) -> Arc<Overlay> {
+        self.overlay.clone()
+    }
+
+    pub(super) fn promotion(&self) -> &PromotionRules {
+        &self.promotion
+    }
+
+    /// Puts routes in force that a rollback restored, over those of the files; nothing puts the files' back.
+    pub(super) fn overlay(&mut self, overlaid: Option<Arc<PolicySet>>) {
+        let (Some(in_force), Some(table)) = (&self.in_force, &self.table) else { return };
+        self.overlay.set(overlaid.clone());
+        let policies = overlaid.clone().unwrap_or_else(|| table.clone());
+        if Arc::ptr_eq(&policies, &in_force.policies) {
+            return;
+        }
+        let InForce { keyring, tokens, .. } = &**in_force;
+        let laid = InForce {
+            policies,
+            keyring: keyring.clone(),
+            tokens: tokens.clone(),
+            overlaid: overlaid.is_some(),
+        };
+        self.in_force = Some(Arc::new(laid));
+        let [durable, shipped, building] = &mut self.standing;
+        for standing in [durable, shipped, building] {
+            standing.carry_over(self.in_force.as_ref());
+        }
     }
 
     /// The world's time; the ledger's own may be ahead of it.
@@ -132,8 +180,10 @@ impl Sequencer {
 
     /// From now on candidates are judged by this.
     pub(super) fn put_in_force(&mut self, in_force: Arc<InForce>, batch: &mut BatchBuilder<'_>) {
+        self.table = Some(in_force.policies.clone());
         self.in_force = Some(in_force);
         self.record_standing(batch);
+        self.overlay_pins();
     }
 
     /// Records what is in force, if the ledger says otherwise: after a change, at the first start, and again when
@@ -141,7 +191,7 @@ impl Sequencer {
     fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) {
         let Some(in_force) = &self.in_force else { return };
         let [.., building] = &mut self.standing;
-        let Some(Changes { policies, routes, credentials }) = building.adopt(in_force) else { return };
+        let Some(Changes { policies, credentials }) = building.adopt(in_force) else { return };
         if let Some(before) = policies {
             let digest = in_force.policies.digest().to_string();
             let loaded = self.note_own(Kind::PolicyLoaded, WireSender::System, batch, |payload| {
@@ -150,16 +200,7 @@ impl Sequencer {
             });
             short(loaded);
         }
-        for RouteChange { route_key, stream_seq, facts } in routes {
-            let kind = if facts.is_some() { Kind::RouteDeclared } else { Kind::RouteRemoved };
-            let stream = StreamId::Route { route_key: &route_key };
-            let declared = self.note(kind, WireSender::System, stream, stream_seq, batch, |payload| {
-                if let Some(facts) = &facts {
-                    facts.write(payload);
-                }
-            });
-            short(declared);
-        }
+        short(self.declare_routes(batch));
         for change in credentials {
             short(self.note_own(change.kind(), WireSender::System, batch, |payload| change.write(payload)));
         }
@@ -215,6 +256,11 @@ impl Sequencer {
         let ruled = Ruled { decision, gates, reasons, people };
         let decided = Arc::new(self.record(&candidate, facts.as_ref(), ruled, batch)?);
         if let Some(facts) = &facts {
+            if let (Decision::Allowed, Some(Mode::Live), Some(route_key)) =
+                (decision, mode_of(facts.mode.as_deref()), &facts.route_key)
+            {
+                self.goes_live(route_key, &facts.handoff_id, batch)?;
+            }
             if let (Decision::Allowed, Some(cover)) = (decision, &cover) {
                 self.use_grant(&cover.authorization_ref, &facts.handoff_id, cover.remaining, batch)?;
             }
@@ -445,7 +491,7 @@ impl Sequencer {
         {
             let payload = payload_of(text).ok_or_else(|| unsound("it cannot be read again"))?;
             let fact = Fact { kind, sender, stream, sequence, at, payload: &payload };
-            self.building_mut().take(&fact).map_err(|fault| unsound(&fault.to_string()))?;
+            self.building_mut().take(&fact, 0).map_err(|fault| unsound(&fault.to_string()))?;
         }
         Ok(())
     }

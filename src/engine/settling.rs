@@ -170,6 +170,9 @@ impl Sequencer {
             reasons,
         });
         self.conclude(&task, &decided, batch)?;
+        if let (Decision::Allowed, true, Some(route_key)) = (decision, task.is_live(), &task.route_key) {
+            self.goes_live(route_key, &task.handoff_id, batch)?;
+        }
         if let (Decision::Allowed, Some(Cover { authorization_ref, remaining })) = (decision, cover) {
             self.use_grant(&authorization_ref, &task.handoff_id, remaining, batch)?;
         }

@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use rpds::RedBlackTreeMapSync;
 
 use super::credentials::{CredentialChange, Credentials, TokenFacts};
 use super::epoch::Epoch;
 use crate::authorization::{GrantBook, Inbox};
 use crate::freeze::Freezes;
 use crate::mentions::Rollout;
-use crate::policy::{PolicySet, Route, Stage};
+use crate::policy::PolicySet;
+use crate::promotion::RouteRecord;
 use crate::proof::Keyring;
-use crate::wire::{Fact, FactFault, Kind, Payload};
+use crate::wire::{Fact, FactFault, Kind, StreamId};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
@@ -31,8 +32,20 @@ pub(super) struct Standing {
     pub(super) mentions: Rollout,
     /// What was last recorded; another one, or none after a batch that failed, is recorded again.
     recorded: Option<Arc<InForce>>,
-    /// Routes by their key, and the last number in each one's stream; a route that was removed keeps its number.
-    routes: Arc<BTreeMap<String, (Option<RouteFacts>, u64)>>,
+    /// Routes by their key; one that was removed keeps its place.
+    routes: Arc<BTreeMap<String, RouteEntry>>,
+    /// Live handoffs that have not ended, with their route. Many on a busy route, so copies share what is the same.
+    flights: RedBlackTreeMapSync<Arc<str>, Arc<str>>,
+}
+
+/// A route in the ledger.
+#[derive(Debug, Clone, Default)]
+struct RouteEntry {
+    record: RouteRecord,
+    /// The last number in its stream.
+    stream_seq: u64,
+    /// The last entry with which a handoff on it ended, since the start.
+    last_outcome: u64,
 }
 
 /// All that decisions rest on, as the gateway read it from the workspace.
@@ -42,6 +55,15 @@ pub struct InForce {
     pub keyring: Arc<Keyring>,
     /// The tokens that are not revoked.
     pub tokens: Vec<TokenFacts>,
+    /// Routes of the set are not those of its files: what was judged by the files is judged again.
+    pub overlaid: bool,
+}
+
+impl InForce {
+    /// As the workspace has it.
+    pub fn of_files(policies: Arc<PolicySet>, keyring: Arc<Keyring>, tokens: Vec<TokenFacts>) -> Self {
+        Self { policies, keyring, tokens, overlaid: false }
+    }
 }
 
 /// What the ledger does not say yet.
@@ -49,27 +71,7 @@ pub struct InForce {
 pub(super) struct Changes {
     /// The digest before, if the policy set is another one.
     pub(super) policies: Option<Option<String>>,
-    pub(super) routes: Vec<RouteChange>,
     pub(super) credentials: Vec<CredentialChange>,
-}
-
-/// The payload of `route.declared`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RouteFacts {
-    capability: String,
-    fallback_agent_id: Option<String>,
-    primary_agent_id: String,
-    stage: String,
-}
-
-/// One route that is no longer what the ledger says.
-#[derive(Debug)]
-pub(super) struct RouteChange {
-    pub(super) route_key: String,
-    pub(super) stream_seq: u64,
-    /// Nothing if it was removed.
-    pub(super) facts: Option<RouteFacts>,
 }
 
 /// Do events of this type say anything of what [`Standing::take`] keeps? Handoffs are created and made available all
@@ -91,37 +93,38 @@ pub(super) fn concerns(kind: Kind) -> bool {
             | Kind::MentionChanged
             | Kind::MentionObserved
             | Kind::MentionMarked
+            | Kind::RouteDeclared
+            | Kind::RouteRemoved
+            | Kind::PromotionDecided
+            | Kind::PromotionAdvanced
+            | Kind::PromotionCanary
+            | Kind::PromotionReset
+            | Kind::PromotionEvidence
+            | Kind::RollbackExecuted
+            | Kind::RollbackLifted
     )
-}
-
-impl RouteFacts {
-    fn of(route: &Route) -> Self {
-        Self {
-            capability: route.capability.clone(),
-            fallback_agent_id: route.fallback_agent_id.clone(),
-            primary_agent_id: route.primary_agent_id.clone(),
-            stage: match route.stage {
-                Stage::Dev => "dev".to_owned(),
-                Stage::Simulated => "simulated".to_owned(),
-            },
-        }
-    }
-
-    pub(super) fn write(&self, payload: &mut Payload<'_, '_>) {
-        payload.text("capability", &self.capability);
-        payload.text_or_null("fallback_agent_id", self.fallback_agent_id.as_deref());
-        payload.text("primary_agent_id", &self.primary_agent_id);
-        payload.text("stage", &self.stage);
-    }
 }
 
 impl Standing {
     /// Takes in what an entry says people decided, and what follows from it.
-    pub(super) fn take(&mut self, fact: &Fact<'_>) -> Result<(), FactFault> {
+    pub(super) fn take(&mut self, fact: &Fact<'_>, stream_seq: u64) -> Result<(), FactFault> {
+        if let StreamId::Route { route_key } = fact.stream {
+            let route = Arc::make_mut(&mut self.routes).entry(route_key.to_owned()).or_default();
+            route.record.take(fact);
+            route.stream_seq = stream_seq;
+            return Ok(());
+        }
         self.grants.take(fact)?;
         self.inbox.take(fact)?;
         self.freezes.take(fact)?;
         self.mentions.take(fact)
+    }
+
+    /// Takes over what was recorded, in another form.
+    pub(super) fn carry_over(&mut self, in_force: Option<&Arc<InForce>>) {
+        if self.recorded.is_some() {
+            self.recorded = in_force.cloned();
+        }
     }
 
     /// What must be recorded for this to be in force, and takes it as recorded; nothing if it is already.
@@ -130,43 +133,51 @@ impl Standing {
             return None;
         }
         self.recorded = Some(in_force.clone());
-        let InForce { policies, keyring, tokens } = &**in_force;
+        let InForce { policies, keyring, tokens, .. } = &**in_force;
         let digest = policies.digest().to_string();
-        let (mut before, mut routes) = (None, Vec::new());
+        let mut before = None;
         if self.policy_digest.as_ref() != Some(&digest) {
             before = Some(self.policy_digest.replace(digest));
-            routes = self.adopt_routes(policies);
         }
         let credentials = Arc::make_mut(&mut self.credentials).adopt(tokens, keyring);
-        Some(Changes { policies: before, routes, credentials })
+        Some(Changes { policies: before, credentials })
     }
 
-    fn adopt_routes(&mut self, policies: &PolicySet) -> Vec<RouteChange> {
-        let mut changes = Vec::new();
-        for (key, route) in policies.routes() {
-            let facts = RouteFacts::of(route);
-            let (known, stream_seq) = self.routes.get(key).cloned().unwrap_or((None, 0));
-            if known.as_ref() != Some(&facts) {
-                changes.push(RouteChange {
-                    route_key: key.clone(),
-                    stream_seq: stream_seq + 1,
-                    facts: Some(facts),
-                });
-            }
-        }
-        for (key, (known, stream_seq)) in self.routes.iter() {
-            if known.is_some() && policies.route(key).is_none() {
-                changes.push(RouteChange { route_key: key.clone(), stream_seq: stream_seq + 1, facts: None });
-            }
-        }
-        for change in &changes {
-            self.take_route(&change.route_key, change.facts.clone(), change.stream_seq);
-        }
-        changes
+    /// Every route that there is, or was.
+    pub(super) fn routes(&self) -> impl Iterator<Item = (&str, &RouteRecord)> {
+        self.routes.iter().map(|(key, route)| (key.as_str(), &route.record))
     }
 
-    /// Takes what the ledger says of a route.
-    pub(super) fn take_route(&mut self, route_key: &str, facts: Option<RouteFacts>, stream_seq: u64) {
-        Arc::make_mut(&mut self.routes).insert(route_key.to_owned(), (facts, stream_seq));
+    pub(super) fn route(&self, route_key: &str) -> Option<&RouteRecord> {
+        self.routes.get(route_key).map(|route| &route.record)
+    }
+
+    /// The last number in a route's stream.
+    pub(super) fn route_seq(&self, route_key: &str) -> u64 {
+        self.routes.get(route_key).map_or(0, |route| route.stream_seq)
+    }
+
+    /// The last entry with which a handoff on the route ended.
+    pub(super) fn last_outcome(&self, route_key: &str) -> u64 {
+        self.routes.get(route_key).map_or(0, |route| route.last_outcome)
+    }
+
+    /// Live handoffs on a route that have not ended.
+    pub(super) fn in_flight(&self, route_key: &str) -> Vec<String> {
+        let on_route = |(_, key): &(&Arc<str>, &Arc<str>)| &***key == route_key;
+        self.flights.iter().filter(on_route).map(|(handoff_id, _)| handoff_id.to_string()).collect()
+    }
+
+    /// A live handoff has become allowed.
+    pub(super) fn take_off(&mut self, route_key: &str, handoff_id: &str) {
+        self.flights.insert_mut(handoff_id.into(), route_key.into());
+    }
+
+    /// A handoff has ended, by this entry.
+    pub(super) fn land(&mut self, route_key: &str, handoff_id: &str, sequence: u64) {
+        self.flights.remove_mut(handoff_id);
+        if let Some(route) = Arc::make_mut(&mut self.routes).get_mut(route_key) {
+            route.last_outcome = sequence;
+        }
     }
 }

@@ -144,6 +144,11 @@ impl Task {
         self.mode.as_deref() == Some(Mode::Live.as_str())
     }
 
+    /// Allowed, and not ended.
+    pub(super) fn is_in_flight(&self) -> bool {
+        !self.is_over() && self.wire.state != Some(State::Waiting)
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.wire.is_terminal(Contracts::embedded())
     }

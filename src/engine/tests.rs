@@ -58,7 +58,7 @@ fn ruling(caller: &str) -> Ruling {
 }
 
 fn in_force(policies: Arc<PolicySet>, keyring: Keyring) -> Arc<InForce> {
-    Arc::new(InForce { policies, keyring: Arc::new(keyring), tokens: Vec::new() })
+    Arc::new(InForce::of_files(policies, Arc::new(keyring), Vec::new()))
 }
 
 fn candidate(spec: &Json, caller: &str, world: &TestWorld) -> Candidate {

@@ -131,7 +131,7 @@ fn read(workspace: &Workspace) -> Result<Rules, String> {
     let keyring = workspace.load_keyring().map_err(|fault| fault.to_string())?;
     let roster = TokenFiles::of(workspace.root()).load().map_err(|fault| fault.to_string())?;
     let tokens = roster.tokens().iter().filter(|token| token.revoked_at().is_none()).map(facts).collect();
-    let in_force = InForce { policies: Arc::new(policies), keyring: Arc::new(keyring), tokens };
+    let in_force = InForce::of_files(Arc::new(policies), Arc::new(keyring), tokens);
     Ok(Rules { in_force: Arc::new(in_force), roster: Arc::new(roster), loaded_at: clock::now() })
 }
 

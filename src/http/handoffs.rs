@@ -112,8 +112,10 @@ pub(super) fn answer(
     rules: &Rules,
     gateway: &Gateway,
 ) -> Answer {
+    // What a rollback restored counts over the file, in what is sent out too.
+    let overlaid = gateway.engine().overlaid_policies();
     let outfit = Outfit {
-        policies: &rules.in_force.policies,
+        policies: overlaid.as_ref().unwrap_or(&rules.in_force.policies),
         keyring: &rules.in_force.keyring,
         seed: gateway.seed(),
         topic_id: gateway.topic_id(),

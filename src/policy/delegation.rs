@@ -8,7 +8,7 @@ use super::names::{Names, pattern_covers};
 use crate::contract::{RiskClass, Word as _};
 
 /// A file of `policies/delegation/`. It is the authority; a TaskSpec may narrow it, never widen it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegationPolicy {
     pub principals: Names,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// A list of names; an empty one covers nothing.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Names(Vec<String>);
 

@@ -15,7 +15,7 @@ use crate::limits;
 use crate::proof::Digest;
 
 /// Everything below the workspace root that could be referred to, by its path.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct References {
     pub(super) found: BTreeMap<String, Reference>,
 }

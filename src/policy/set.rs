@@ -15,7 +15,7 @@ use crate::proof::{Digest, canonical_json};
 pub const ROUTES_PATH: &str = "policies/routes.json";
 
 /// An immutable snapshot of all that a verdict depends on, but the keys and the time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PolicySet {
     routes: BTreeMap<String, Route>,
     policies: BTreeMap<String, DelegationPolicy>,
@@ -76,6 +76,16 @@ impl PolicySet {
 
     pub fn routes(&self) -> &BTreeMap<String, Route> {
         &self.routes
+    }
+
+    /// The same set with these routes instead of its own: what a rollback restored counts over the file.
+    pub fn with_routes(&self, routes: impl Iterator<Item = (String, Route)>) -> Self {
+        let mut set = self.clone();
+        // One that the table does not have any more is gone, whatever was restored.
+        for (key, route) in routes.filter(|(key, _)| self.routes.contains_key(key)) {
+            set.routes.insert(key, route);
+        }
+        set
     }
 
     pub fn policy(&self, policy_ref: &str) -> Option<&DelegationPolicy> {

@@ -1,5 +1,7 @@
 //! The gates: what is missing, and whether an answer may still be recorded.
 
+use std::collections::BTreeMap;
+
 use super::event::PhaseEvent;
 use super::findings::{
     ContractDecision, E2eHandoff, Findings, Probe, Probes, SimulatedEnd, SimulatedOutcome, Simulation,
@@ -9,6 +11,7 @@ use super::record::{By, Evidence, RouteRecord};
 use super::rehearse::{DryOutcome, dry_run};
 use super::stage::{PromotionGate, Stage};
 use crate::json::printable;
+use crate::limits;
 use crate::policy::Route;
 use crate::proof::Digest;
 
@@ -17,9 +20,11 @@ use crate::proof::Digest;
 pub struct GateAnswer {
     pub gate: PromotionGate,
     pub outcome: GateOutcome,
-    /// The rollback epoch, the definition and the entry with which the passed gates last changed, as they were.
+    /// The rollback epoch, what the gates belong to, the whole definition, and the entry with which the passed gates last
+    /// changed, as they were.
     pub epoch: u64,
     pub digest: Digest,
+    pub definition: Digest,
     pub passes_changed: u64,
     /// The handoff that it rests on.
     pub handoff_id: Option<String>,
@@ -60,7 +65,7 @@ pub enum NotNow {
 pub enum Superseded {
     /// The route was removed.
     Undeclared,
-    /// Its definition is another one.
+    /// Its definition was edited: what was looked at (a probe, a fallback, a plan) may not be what it is now.
     Redefined,
     /// It was rolled back.
     RolledBack { epoch: u64 },
@@ -98,12 +103,14 @@ pub fn evaluate(record: &RouteRecord, findings: &Findings<'_>) -> Result<GateAns
         Findings::E2e(handoffs) => end_to_end(record, handoffs, &mut found),
         Findings::Live { operator, plan } => live(record, operator, plan, &mut found),
     }
-    let Found { missing, evidence, handoff_id, plan_ref } = found;
+    let Found { mut missing, evidence, handoff_id, plan_ref } = found;
+    missing.truncate(limits::GATE_MISSING_MAX);
     Ok(GateAnswer {
         gate,
         outcome: GateOutcome { passed: missing.is_empty(), missing, evidence },
         epoch: record.epoch,
         digest: definition.digest,
+        definition: definition.whole_digest(),
         passes_changed: record.passes_changed,
         handoff_id,
         plan_ref,
@@ -119,7 +126,9 @@ pub fn may_record(now: &RouteRecord, answer: &GateAnswer) -> Result<(), Supersed
     }
     match now.definition() {
         None => return Err(Superseded::Undeclared),
-        Some(definition) if definition.digest != answer.digest => return Err(Superseded::Redefined),
+        Some(definition) if definition.whole_digest() != answer.definition => {
+            return Err(Superseded::Redefined);
+        }
         Some(_) => {}
     }
     if now.blocked {
@@ -226,22 +235,12 @@ fn answers(who: &str, probe: &Probe, found: &mut Found) {
 /// G2: enough simulated handoffs accepted and completed since G1, and nothing among the outcomes that speaks against it.
 fn simulated(record: &RouteRecord, simulation: Simulation<'_>, found: &mut Found) {
     let window = record.simulation_window().unwrap_or(u64::MAX);
-    let mut completed: Vec<&SimulatedOutcome> = Vec::new();
-    for outcome in simulation.outcomes.iter().filter(|outcome| outcome.ended > window) {
-        let id = printable(&outcome.handoff_id);
-        match &outcome.end {
-            SimulatedEnd::Completed { side_effects } if !side_effects.is_empty() => found.lacks(
-                format!("`{id}` reported a side effect: `{}`", printable(&side_effects.concat())),
-                "simulated work changes nothing outside; repair it, then pass G1 again to start anew",
-            ),
-            SimulatedEnd::Failed { code } if speaks_against(code) => found.lacks(
-                format!("`{id}` failed with {}", printable(code)),
-                "repair the cause, then pass G1 again to start anew",
-            ),
-            SimulatedEnd::Completed { .. } if outcome.accepted > window => completed.push(outcome),
-            _ => {}
-        }
-    }
+    let since = || simulation.outcomes.iter().filter(move |outcome| outcome.ended > window);
+    // A handoff counts once.
+    let completed: BTreeMap<&str, u64> = since()
+        .filter(|outcome| outcome.accepted > window && outcome.end.is_clean())
+        .map(|outcome| (outcome.handoff_id.as_str(), outcome.ended))
+        .collect();
     if completed.len() < simulation.needed {
         let (done, needed) = (completed.len(), simulation.needed);
         found.lacks(
@@ -249,7 +248,21 @@ fn simulated(record: &RouteRecord, simulation: Simulation<'_>, found: &mut Found
             "submit TaskSpecs in mode `simulated` and have the target report them complete",
         );
     }
-    found.evidence.extend(completed.iter().map(|outcome| outcome.ended));
+    for SimulatedOutcome { handoff_id, end, .. } in since() {
+        let id = printable(handoff_id);
+        match end {
+            SimulatedEnd::Completed { side_effects } if !side_effects.is_empty() => found.lacks(
+                format!("`{id}` reported a side effect: `{}`", printable(&side_effects.join(", "))),
+                "simulated work changes nothing outside; repair it, then pass G1 again to start anew",
+            ),
+            SimulatedEnd::Failed { code } if speaks_against(code) => found.lacks(
+                format!("`{id}` failed with {}", printable(code)),
+                "repair the cause, then pass G1 again to start anew",
+            ),
+            _ => {}
+        }
+    }
+    found.evidence.extend(completed.into_values());
 }
 
 fn speaks_against(code: &str) -> bool {

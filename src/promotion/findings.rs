@@ -90,6 +90,13 @@ pub struct E2eHandoff {
     pub plan_ref: Option<String>,
 }
 
+impl SimulatedEnd {
+    /// It was completed, and nothing outside was changed.
+    pub(super) fn is_clean(&self) -> bool {
+        matches!(self, Self::Completed { side_effects } if side_effects.is_empty())
+    }
+}
+
 impl Findings<'_> {
     pub fn gate(&self) -> PromotionGate {
         match self {

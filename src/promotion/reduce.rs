@@ -16,7 +16,7 @@ use super::stage::{GateStatus, PromotionGate, Stage};
 use crate::limits;
 use crate::policy::Route;
 use crate::proof::Digest;
-use crate::wire::{Fact, Kind};
+use crate::wire::{Fact, Kind, Sender};
 
 impl RouteRecord {
     /// Takes the next entry of the route's stream.
@@ -99,6 +99,10 @@ impl RouteFacts {
             return;
         }
         let passed = fact.text("outcome") == Some("passed");
+        // Nobody but a person lets a route go live.
+        if passed && gate == PromotionGate::G4 && !matches!(fact.sender, Sender::Human(_)) {
+            return;
+        }
         if passed || self.passes.contains_key(&gate) {
             // Those behind it rested on it.
             self.passes.retain(|other, _| *other < gate);

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::proof::{object, write_object};
+use crate::promotion::{Declared, GateStatus, PromotionGate, RouteRecord, Stage};
+use crate::proof::{Members, object, write_object};
 
 /// A handoff that is under way, or ended a short while ago.
 #[derive(Debug, Clone, Deserialize)]
@@ -33,72 +34,63 @@ impl ActiveHandoff {
     }
 }
 
-/// A route as it was declared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RouteState {
-    pub(super) capability: String,
-    pub(super) primary_agent_id: String,
-    pub(super) fallback_agent_id: Option<String>,
-    pub(super) stage: String,
+/// A route of the routing table.
+pub(super) fn render_route(route: &Declared) -> String {
+    object(128, |members| {
+        members.text("capability", &route.capability);
+        members.text_or_null("fallbackAgentId", route.fallback_agent_id.as_deref());
+        members.text("primaryAgentId", &route.primary_agent_id);
+    })
 }
 
-impl RouteState {
-    pub(super) fn render_route(&self) -> String {
-        object(128, |members| {
-            members.text("capability", &self.capability);
-            members.text_or_null("fallbackAgentId", self.fallback_agent_id.as_deref());
-            members.text("primaryAgentId", &self.primary_agent_id);
-        })
-    }
+/// How far a route has come.
+pub(super) fn render_promotion(record: &RouteRecord) -> String {
+    object(192, |members| {
+        write_approved(members, Some(record));
+        members.flag("blocked", record.blocked);
+        members.flag("canary", record.canary.is_some());
+        write_stages(members, Some(record));
+    })
+}
 
-    /// The stage that comes next, if there is one.
-    fn candidate_stage(&self) -> Option<&'static str> {
-        match self.stage.as_str() {
-            "dev" => Some("simulated"),
-            "simulated" => Some("live"),
-            _ => None,
-        }
-    }
+fn write_approved(members: &mut Members<'_>, record: Option<&RouteRecord>) {
+    let approved = record.and_then(|record| record.approved());
+    members.text_or_null("approvedAt", approved.map(|(_, at)| at.to_string()).as_deref());
+    members.text_or_null("approvedBy", approved.map(|(name, _)| name));
+}
 
-    pub(super) fn render_promotion(&self) -> String {
-        object(192, |members| {
-            members.null("approvedAt");
-            members.null("approvedBy");
-            members.flag("blocked", false);
-            members.flag("canary", false);
-            members.text_or_null("candidateStage", self.candidate_stage());
-            members.text("currentStage", &self.stage);
-            members.text("gateStatus", "pending");
-            members.null("lastGatePassed");
-        })
-    }
-
-    /// How far it has come, for finding the least advanced one.
-    pub(super) fn rank(&self) -> u8 {
-        match self.stage.as_str() {
-            "dev" => 0,
-            "simulated" => 1,
-            _ => 2,
-        }
-    }
+fn write_stages(members: &mut Members<'_>, record: Option<&RouteRecord>) {
+    let candidate = record.map_or(Some(Stage::Simulated), |record| record.candidate_stage());
+    members.text_or_null("candidateStage", candidate.map(Stage::as_str));
+    members.text("currentStage", record.map_or(Stage::Dev, |record| record.stage).as_str());
+    let status = record.map_or(GateStatus::Pending, |record| record.status);
+    members.text("gateStatus", status.as_str());
+    let last = record.and_then(|record| record.last_gate_passed());
+    members.text_or_null("lastGatePassed", last.map(PromotionGate::as_str));
 }
 
 /// The promotion block: the least advanced route speaks for all, so that a reader that knows only the top
 /// level errs on the safe side.
 pub(super) fn write_promotion<'r>(
     text: &mut String,
-    least: Option<&RouteState>,
+    least: Option<&RouteRecord>,
     routes: impl Iterator<Item = (&'r str, &'r str)>,
 ) {
     write_object(text, |members| {
-        members.null("approvedAt");
-        members.null("approvedBy");
-        members.text_or_null("candidateStage", least.map_or(Some("simulated"), RouteState::candidate_stage));
-        members.text("currentStage", least.map_or("dev", |route| &route.stage));
-        members.text("gateStatus", "pending");
-        members.null("lastGatePassed");
+        write_approved(members, least);
+        write_stages(members, least);
         members.with("routes", |text| write_map(text, routes));
+    });
+}
+
+/// The rollback block: the newest one there was.
+pub(super) fn write_rollback(text: &mut String, newest: Option<&RouteRecord>) {
+    write_object(text, |members| {
+        let last = newest.and_then(|record| record.last_rollback.as_ref());
+        members.text_or_null("lastRollbackAt", last.map(|last| last.at.to_string()).as_deref());
+        members.text_or_null("lastRollbackReason", last.map(|last| last.reason.as_str()));
+        members.text_or_null("planRef", newest.and_then(|record| record.plan_ref()));
+        members.flag("required", true);
     });
 }
 

@@ -16,8 +16,15 @@ use crate::limits;
 use crate::proof::{Digest, Key, Purpose, Seed, object};
 
 /// All that says what entries are reduced to.
-const REDUCER: &str =
-    concat!(env!("CARGO_PKG_VERSION"), include_str!("view.rs"), include_str!("fragments.rs"));
+const REDUCER: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    include_str!("view.rs"),
+    include_str!("fragments.rs"),
+    include_str!("../promotion/record.rs"),
+    include_str!("../promotion/reduce.rs"),
+    include_str!("../promotion/definition.rs"),
+    include_str!("../promotion/stage.rs"),
+);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

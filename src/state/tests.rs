@@ -35,7 +35,8 @@ impl History {
         let named = format!("\"{stream}\"");
         let stream_seq = 1 + self.entries.iter().filter(|entry| entry.wire.contains(&named)).count();
         let stream = json!({"stream_id": stream, "stream_seq": stream_seq});
-        let wire = json!({"wire_id": id, "type": kind, "stream": stream, "payload": payload});
+        let wire =
+            json!({"wire_id": id, "type": kind, "sender": "system", "stream": stream, "payload": payload});
         batch.event(wire.to_string(), now);
         let batch = batch.seal().unwrap();
         self.head = batch.head();

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::fragments::{ActiveHandoff, RouteState, write_map, write_promotion};
+use super::fragments::{
+    ActiveHandoff, render_promotion, render_route, write_map, write_promotion, write_rollback,
+};
 use crate::ledger::{Entry, Head};
 use crate::limits;
+use crate::promotion::RouteRecord;
 use crate::proof::{object, write_object};
 use crate::timestamp::Timestamp;
-use crate::wire::StreamId;
+use crate::wire::{Fact, Sender, StreamId};
 
 /// The state after some entry.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,7 +23,10 @@ pub struct StateView {
     updated_at: String,
     /// Each with its serialized form.
     handoffs: BTreeMap<String, String>,
-    routes: BTreeMap<String, (RouteState, String, String)>,
+    /// Each with its serialized forms: as it is routed, if it is declared, and how far it has come.
+    routes: BTreeMap<String, (RouteRecord, Option<String>, String)>,
+    /// Delegated handoffs that wait for a person: the log has them when they are settled.
+    waiting: BTreeMap<String, Created>,
     /// Serialized, oldest first, with whether it is a refusal.
     delegation_log: VecDeque<(bool, String)>,
     refusals: usize,
@@ -49,6 +55,7 @@ struct Wire {
     wire_id: String,
     #[serde(rename = "type")]
     kind: String,
+    sender: String,
     payload: Json,
     stream: Stream,
 }
@@ -80,14 +87,6 @@ struct Delegation {
     risk_classification: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct RouteDeclared {
-    capability: String,
-    fallback_agent_id: Option<String>,
-    primary_agent_id: String,
-    stage: String,
-}
-
 /// The handoff that a stream is about.
 fn handoff_of(stream_id: &str) -> Option<&str> {
     match StreamId::parse(stream_id)? {
@@ -104,6 +103,7 @@ impl StateView {
             updated_at: "1970-01-01T00:00:00.000000000Z".to_owned(),
             handoffs: BTreeMap::new(),
             routes: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             delegation_log: VecDeque::new(),
             refusals: 0,
             fragment_bytes: 0,
@@ -132,23 +132,10 @@ impl StateView {
         self.forget_ended(&entry.consensus_timestamp);
         match wire.kind.as_str() {
             "task.created" => self.created = Some(serde_json::from_value(wire.payload).map_err(|_| fault())?),
+            "gate.decided" if wire.stream.stream_seq > 2 && wire.stream.stream_id.starts_with("task:") => {
+                self.settled(&wire, entry);
+            }
             "gate.decided" => self.decided(&wire, entry),
-            "route.declared" => {
-                let key = wire.stream.stream_id.strip_prefix("phase:").ok_or_else(fault)?.to_owned();
-                let route: RouteDeclared = serde_json::from_value(wire.payload).map_err(|_| fault())?;
-                let state = RouteState {
-                    capability: route.capability,
-                    primary_agent_id: route.primary_agent_id,
-                    fallback_agent_id: route.fallback_agent_id,
-                    stage: route.stage,
-                };
-                let (route, promotion) = (state.render_route(), state.render_promotion());
-                self.routes.insert(key, (state, route, promotion));
-            }
-            "route.removed" => {
-                let key = wire.stream.stream_id.strip_prefix("phase:").ok_or_else(fault)?;
-                self.routes.remove(key);
-            }
             "task.claimed" | "task.started" | "artifact.ready" => self.moved(&wire, entry, "running", None),
             "task.blocked" => self.moved(&wire, entry, "blocked", None),
             // The third event of a stream is part of the decision; a later one gives the handoff back.
@@ -156,14 +143,55 @@ impl StateView {
             "task.complete" => self.ended(&wire, entry, "done", None),
             "task.failed" => {
                 let code = wire.payload.get("code").and_then(Json::as_str).map(str::to_owned);
-                self.ended(&wire, entry, "failed", code);
+                let rolled_back = code.as_deref() == Some("ROUTE_ROLLED_BACK") && wire.sender == "system";
+                self.ended(&wire, entry, if rolled_back { "rolled_back" } else { "failed" }, code);
             }
-            "task.cancelled" => self.ended(&wire, entry, "failed", Some("TASK_CANCELLED".to_owned())),
-            _ => {}
+            "task.cancelled" => {
+                if let Some(handoff_id) = handoff_of(&wire.stream.stream_id) {
+                    self.waiting.remove(handoff_id);
+                }
+                self.ended(&wire, entry, "failed", Some("TASK_CANCELLED".to_owned()));
+            }
+            _ => self.routed(&wire, entry).ok_or_else(fault)?,
         }
         self.head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
         self.updated_at.clone_from(&entry.consensus_timestamp);
         Ok(())
+    }
+
+    /// What an event in a route's stream makes of it.
+    fn routed(&mut self, wire: &Wire, entry: &Entry) -> Option<()> {
+        let stream = StreamId::parse(&wire.stream.stream_id)?;
+        let StreamId::Route { route_key } = stream else { return Some(()) };
+        let fact = Fact {
+            kind: wire.kind.parse().ok()?,
+            sender: Sender::parse(&wire.sender)?,
+            stream,
+            sequence: entry.sequence,
+            at: Timestamp::parse(&entry.consensus_timestamp)?,
+            payload: &wire.payload,
+        };
+        let (record, route, promotion) = self.routes.entry(route_key.to_owned()).or_default();
+        record.take(&fact);
+        *route = record.declared.as_ref().map(render_route);
+        *promotion = render_promotion(record);
+        Some(())
+    }
+
+    /// What was decided about a handoff that waited for a person.
+    fn settled(&mut self, wire: &Wire, entry: &Entry) {
+        let Some(handoff_id) = handoff_of(&wire.stream.stream_id) else { return };
+        let decision = wire.payload.get("decision").and_then(Json::as_str).unwrap_or_default();
+        if let Some(created) = self.waiting.remove(handoff_id)
+            && let Some(delegation) = &created.delegation
+        {
+            self.log_delegation(wire, &created, delegation, decision, entry);
+        }
+        if decision != "allowed" {
+            let codes = wire.payload.get("codes").and_then(Json::as_array);
+            let code = codes.and_then(|codes| codes.first()?.as_str()).map(str::to_owned);
+            self.ended(wire, entry, "failed", code);
+        }
     }
 
     fn decided(&mut self, wire: &Wire, entry: &Entry) {
@@ -181,20 +209,24 @@ impl StateView {
             self.log_delegation(wire, &created, delegation, decision, entry);
         }
         if let Some(status) = status {
+            let shown = |text: &Option<String>| text.clone().unwrap_or_default();
             let handoff = ActiveHandoff {
                 status: status.into(),
-                mode: created.mode.unwrap_or_default(),
-                source_agent: created.source_agent.unwrap_or_default(),
-                target_agent: created.target_agent.unwrap_or_default(),
-                route_key: created.route_key.unwrap_or_default(),
+                mode: shown(&created.mode),
+                source_agent: shown(&created.source_agent),
+                target_agent: shown(&created.target_agent),
+                route_key: shown(&created.route_key),
                 last_updated_at: entry.consensus_timestamp.clone(),
                 last_error_code: None,
             };
             let fragment = handoff.render();
             self.fragment_bytes += fragment.len() + created.handoff_id.len();
             let id_bytes = created.handoff_id.len();
-            if let Some(before) = self.handoffs.insert(created.handoff_id, fragment) {
+            if let Some(before) = self.handoffs.insert(created.handoff_id.clone(), fragment) {
                 self.fragment_bytes -= before.len() + id_bytes;
+            }
+            if status == "needs_approval" && created.delegation.is_some() {
+                self.waiting.insert(created.handoff_id.clone(), created);
             }
         }
     }
@@ -281,7 +313,11 @@ impl StateView {
     /// The same, at the end of a text whose room is used again.
     pub(super) fn render_into(&self, text: &mut String) {
         text.reserve(self.bytes() + 4096);
-        let least = self.routes.values().map(|(state, ..)| state).min_by_key(|route| route.rank());
+        let records = || self.routes.values().map(|(record, ..)| record);
+        let declared = || records().filter(|record| record.declared.is_some());
+        let least = declared().filter(|record| !record.blocked).min_by_key(|record| record.stage);
+        let newest = records().max_by_key(|record| record.last_rollback.as_ref().map(|last| last.sequence));
+        let newest = newest.filter(|record| record.last_rollback.is_some()).or(least);
         write_object(text, |members| {
             members.with("activeHandoffs", |text| {
                 write_map(text, self.handoffs.iter().map(|(id, fragment)| (id.as_str(), fragment.as_str())));
@@ -299,22 +335,16 @@ impl StateView {
                 members.count("sequence", self.head.sequence);
             });
             members.with("promotion", |text| {
-                let routes =
-                    self.routes.iter().map(|(key, (_, _, promotion))| (key.as_str(), promotion.as_str()));
+                let routes = self.routes.iter().filter(|(_, (record, ..))| record.declared.is_some());
+                let routes = routes.map(|(key, (_, _, promotion))| (key.as_str(), promotion.as_str()));
                 write_promotion(text, least, routes);
             });
-            members.with("rollback", |text| {
-                write_object(text, |members| {
-                    members.null("lastRollbackAt");
-                    members.null("lastRollbackReason");
-                    members.null("planRef");
-                    members.flag("required", true);
-                });
-            });
+            members.with("rollback", |text| write_rollback(text, newest));
             members.with("routingTable", |text| {
+                let routes = self.routes.iter();
                 write_map(
                     text,
-                    self.routes.iter().map(|(key, (_, route, _))| (key.as_str(), route.as_str())),
+                    routes.filter_map(|(key, (_, route, _))| Some((key.as_str(), route.as_deref()?))),
                 );
             });
             members.text("schemaVersion", "1.0");

@@ -61,7 +61,7 @@ fn ledger(directory: &std::path::Path, state_file: &std::path::Path) -> Vec<Entr
     let keyring = Arc::new(keyring);
     let put = |policies: &Arc<PolicySet>, keyring: &Arc<Keyring>, tokens: Vec<TokenFacts>| {
         let (policies, keyring) = (policies.clone(), keyring.clone());
-        engine.put_in_force_and_wait(Arc::new(InForce { policies, keyring, tokens })).unwrap();
+        engine.put_in_force_and_wait(Arc::new(InForce::of_files(policies, keyring, tokens))).unwrap();
     };
     put(&policies, &keyring, vec![token(1), token(2)]);
 

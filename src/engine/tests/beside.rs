@@ -83,7 +83,7 @@ fn tokens_and_keys_are_recorded_when_they_change_and_only_then() {
     };
     let put = |engine: &EngineHandle, keyring: Keyring, names: &[&str]| {
         let tokens = names.iter().map(|name| token(name)).collect();
-        let in_force = InForce { policies: policies(), keyring: Arc::new(keyring), tokens };
+        let in_force = InForce::of_files(policies(), Arc::new(keyring), tokens);
         engine.put_in_force_and_wait(Arc::new(in_force)).unwrap();
     };
     let mut engine = start(directory.path(), &world);

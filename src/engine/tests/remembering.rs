@@ -277,6 +277,10 @@ impl Past for Told {
         Err(EngineFault::NotDurable("unreadable".into()))
     }
 
+    fn in_flight(&self, _: &str) -> Result<Vec<String>, EngineFault> {
+        self.ask(|_| Vec::new())
+    }
+
     fn stream(&self, _: &str) -> Result<Vec<Entry>, EngineFault> {
         Err(EngineFault::NotDurable("unreadable".into()))
     }

@@ -88,7 +88,8 @@ fn g2_needs_enough_completed_simulated_handoffs_since_g1_and_nothing_against_the
     check(&passed, "passed");
     assert_eq!(passed.evidence, good.iter().map(|outcome| outcome.ended).collect::<Vec<_>>());
     check(&g2(&stream, &[], 2), "2 of 3 simulated handoffs");
-    check(&g2(&stream, &[early.clone()], 2), "2 of 3 simulated handoffs");
+    check(&g2(&stream, &good[..1], 2), "2 of 3 simulated handoffs");
+    check(&g2(&stream, std::slice::from_ref(&early), 2), "2 of 3 simulated handoffs");
     let done = SimulatedEnd::Completed { side_effects: vec![] };
     let accepted_before = other(across, done, &mut stream);
     check(&g2(&stream, &[accepted_before], 2), "2 of 3 simulated handoffs");
@@ -105,7 +106,7 @@ fn g2_needs_enough_completed_simulated_handoffs_since_g1_and_nothing_against_the
     for end in [failed("EXECUTION_TIMEOUT"), SimulatedEnd::Cancelled] {
         let accepted = stream.elsewhere();
         let outcome = other(accepted, end, &mut stream);
-        check(&g2(&stream, &[outcome.clone()], 3), "passed");
+        check(&g2(&stream, std::slice::from_ref(&outcome), 3), "passed");
         check(&g2(&stream, &[outcome], 2), "2 of 3 simulated handoffs");
     }
     let accepted = stream.elsewhere();
@@ -187,7 +188,7 @@ fn evidence_from_before_a_rollback_does_not_count_after_it() {
     stream.attach("human:rita", "hs_e2e_0001");
     stream.roll_back(Some(false), &[]);
     let g3 = |stream: &Stream, handoff: &E2eHandoff| {
-        evaluate(&stream.record, &Findings::E2e(&[handoff.clone()])).unwrap().outcome
+        evaluate(&stream.record, &Findings::E2e(std::slice::from_ref(handoff))).unwrap().outcome
     };
     check(&g3(&stream, &handoff), "no evidence of an authorized");
     stream.attach("human:rita", "hs_e2e_0001");
@@ -259,7 +260,7 @@ fn an_answer_is_recorded_only_under_what_it_was_evaluated_under() {
     let load =
         |stream: &mut Stream, change: Json| drop(stream.load(Some(&route_of(&with(worker(), change)))));
     check(&|_| {}, Ok(()));
-    check(&|now| load(now, json!({"fallbackAgentId": "other"})), Ok(()));
+    check(&|now| load(now, json!({"rollbackPlanRef": "plans/other.md"})), Err(Superseded::Redefined));
     check(&|now| now.attach("human:omar", "hs_more"), Ok(()));
     check(&|now| drop(now.roll_back(Some(false), &[])), Err(Superseded::RolledBack { epoch: 1 }));
     check(&|now| drop(now.roll_back(Some(true), &[])), Err(Superseded::RolledBack { epoch: 1 }));

@@ -93,8 +93,8 @@ struct Model {
     run: bool,
     attached: bool,
     attached_own: bool,
-    /// A gate that is being evaluated: which, whether it will pass, whether something came in between.
-    begun: Option<(PromotionGate, bool, bool)>,
+    /// A gate that is being evaluated: which, whether it will pass, for which table, whether something came in between.
+    begun: Option<(PromotionGate, bool, Option<char>, bool)>,
 }
 
 impl Model {
@@ -116,7 +116,7 @@ impl Model {
     }
 
     fn something_came_in_between(&mut self) {
-        if let Some((_, _, stale)) = &mut self.begun {
+        if let Some((.., stale)) = &mut self.begun {
             *stale = true;
         }
     }
@@ -168,7 +168,7 @@ impl Model {
     /// Would a gate that is asked for now pass? Nothing if it is not its turn.
     fn passes(&self, gate: PromotionGate) -> Option<bool> {
         let turn = self.letter.is_some() && !self.blocked && !self.live && gate as usize <= self.earned;
-        turn.then(|| match gate {
+        turn.then_some(match gate {
             PromotionGate::G0 => self.contract,
             PromotionGate::G1 | PromotionGate::G4 => true,
             PromotionGate::G2 => self.completed && !self.violated,
@@ -352,18 +352,20 @@ impl World {
         let answer = evaluate(&stream.record, &findings).ok();
         assert_eq!(answer.as_ref().map(|answer| answer.outcome.passed), expected, "{gate} {:?}", self.path);
         let Some((answer, passed)) = answer.zip(expected) else { return false };
-        model.begun = Some((gate, passed, false));
+        model.begun = Some((gate, passed, model.letter, false));
         self.begun = Some(answer);
         true
     }
 
     fn record(&mut self) -> bool {
-        let (Some(answer), Some((gate, passed, stale))) = (self.begun.take(), self.model.begun.take()) else {
+        let (Some(answer), Some((gate, passed, letter, stale))) =
+            (self.begun.take(), self.model.begun.take())
+        else {
             return false;
         };
         let events = record_gate(&self.stream.record, &answer, RUNS);
         // Rollback wins, and so does everything else that came in between.
-        assert_eq!(events.is_err(), stale, "{events:?} {:?}", self.path);
+        assert_eq!(events.is_err(), stale || letter != self.model.letter, "{events:?} {:?}", self.path);
         if let Ok(events) = events {
             self.stream.write("human:rita", events);
             self.model.decided(gate, passed);
@@ -403,7 +405,11 @@ impl World {
         let rollback = record.last_rollback.as_ref().map_or(0, |rollback| rollback.sequence);
         assert!(passes.iter().skip(3).all(|sequence| *sequence > rollback), "{path:?}");
         assert_eq!(record.stage == Stage::Live, record.next_gate().is_none(), "{path:?}");
-        assert_eq!(self.stream.replayed(), *record, "{path:?}");
+    }
+
+    /// Replaying the events gives the same record.
+    pub(super) fn check_replay(&self) {
+        assert_eq!(self.stream.replayed(), self.stream.record, "{:?}", self.path);
     }
 
     /// All that the future depends on: the model, the record but for its numbers, and on which side of the windows that
@@ -424,10 +430,14 @@ impl World {
         within.hash(&mut hasher);
         let definitions =
             [record.definition(), record.previous.as_ref(), record.pin.as_ref().map(|pin| &pin.definition)];
-        definitions.map(|definition| definition.map(Definition::whole_digest)).hash(&mut hasher);
+        // Enough to tell the tables apart, and much cheaper than a digest.
+        let names = |definition: &Definition| {
+            (definition.route.primary_agent_id.clone(), definition.route.fallback_agent_id.clone())
+        };
+        definitions.map(|definition| definition.map(names)).hash(&mut hasher);
         self.begun
             .as_ref()
-            .map(|answer| (answer.gate, answer.outcome.passed, answer.digest))
+            .map(|answer| (answer.gate, answer.outcome.passed, answer.definition))
             .hash(&mut hasher);
         let evidence = record
             .evidence
@@ -452,6 +462,10 @@ fn explore(start: World, depth: usize) -> (usize, bool) {
                 let mut after = world.clone();
                 if after.act(act) && known.insert(after.key()) {
                     after.check();
+                    // Taking entries is a function of the record and the entry, so one in a few shows it for all.
+                    if known.len() % 8 == 0 {
+                        after.check_replay();
+                    }
                     found_live |= after.model.allows(Mode::Live);
                     next.push(after);
                 }
@@ -487,7 +501,6 @@ fn depth() -> usize {
 
 fn check(start: &[Act], least_worlds: usize, reaches_live: bool) {
     let (worlds, live) = explore(World::reached(start), depth());
-    println!("{worlds} worlds");
     assert!(worlds > least_worlds, "{worlds}");
     assert_eq!(live, reaches_live);
 }

@@ -76,6 +76,7 @@ proptest! {
                 world = before;
             }
         }
+        world.check_replay();
         agrees_with_the_protocol(&world.stream);
         // A snapshot in the middle is as good as all that came before it.
         let kept = serde_json::to_string(&world.stream.record).unwrap();

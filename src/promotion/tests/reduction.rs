@@ -133,6 +133,18 @@ fn a_canary_handoff_is_overdue_at_its_deadline_and_not_before() {
     assert_eq!((late(0), late(899), late(900)), (None, None, Some("hs_live_0001")));
 }
 
+#[test]
+fn only_a_person_lets_a_route_go_live() {
+    let stream = Stream::up_to(&worker(), PromotionGate::G3);
+    let digest = stream.record.definition().unwrap().digest;
+    let payload = json!({"gate": "G4", "outcome": "passed", "route_digest": digest, "epoch": 0});
+    for (sender, next) in [("system", Some(PromotionGate::G4)), ("human:rita", None)] {
+        let mut record = stream.record.clone();
+        take(&mut record, &(Kind::PromotionDecided, sender.to_owned(), stream.sequence + 1, payload.clone()));
+        assert_eq!(record.next_gate(), next);
+    }
+}
+
 /// Whatever stage a stream tells, live work needs the gates as well.
 #[test]
 fn a_stage_without_its_gates_is_not_enough_for_live_work() {
