@@ -85,7 +85,12 @@ impl Sequencer {
         index.keep();
         let soon = world.now();
         index.in_flight(&mut standing)?;
-        let deadlines = index.under_way()?.into_iter().map(|handoff_id| (soon, handoff_id.into())).collect();
+        // Whoever was claimed, waits for a person or holds a canary's slot is looked at soon.
+        let mut watched = index.under_way()?;
+        watched.extend(standing.inbox.by_end().map(|waiting| waiting.handoff_id.to_string()));
+        let holders = standing.routes().filter_map(|(_, route)| route.canary.as_ref()?.holder.as_ref());
+        watched.extend(holders.map(|holder| holder.handoff_id.clone()));
+        let deadlines = watched.into_iter().map(|handoff_id| (soon, handoff_id.into())).collect();
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
         let standing = [standing.clone(), standing.clone(), standing];

@@ -1,5 +1,6 @@
 mod beside;
 mod epochs;
+mod people;
 mod remembering;
 mod reporting;
 
@@ -93,6 +94,15 @@ fn start(directory: &Path, world: &TestWorld) -> EngineHandle {
     let log = open(directory);
     let last = log.last_timestamp();
     start_with(Box::new(log), last, directory, world)
+}
+
+/// Waits for what the sequencer does by itself; a test that waits in vain fails.
+fn eventually(mut is: impl FnMut() -> bool) {
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !is() {
+        assert!(std::time::Instant::now() < patience, "in vain");
+        std::thread::yield_now();
+    }
 }
 
 fn codes(decided: &Decided) -> Vec<Code> {

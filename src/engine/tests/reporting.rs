@@ -190,9 +190,7 @@ fn what_is_claimed_and_silent_for_too_long_is_available_again() {
     let engine = start(directory.path(), &world);
     engine.put_in_force_and_wait(in_force(policies(), Keyring::default())).unwrap();
     // The sequencer looks for what is due by itself.
-    while engine.head() == head {
-        std::thread::yield_now();
-    }
+    eventually(|| engine.head() > head);
     taken(&engine, &other(7), State::Claimed);
     refused(&engine, &event(id, 8, "task.complete", TARGET, completed()), WireCode::Sender, None);
     engine.stop();

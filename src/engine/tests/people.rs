@@ -1,0 +1,445 @@
+//! What people decide: approvals, freezes, promotion to live, canary and rollback, in ledger order and after restarts.
+
+use super::*;
+use crate::authorization::{Answer, ApprovalAsk, ApprovalFault};
+use crate::contract::Mode;
+use crate::freeze::{FreezeAsk, FreezeScope};
+use crate::policy::Route;
+use crate::promotion::{
+    Attached, ContractDecision, E2eHandoff, Findings, Lift, Probe, Probes, RollbackAsk, RollbackBy,
+    RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, evaluate, read_plan,
+};
+use crate::wire::{SentEvent, State};
+
+const ROUTE: &str = "crypto-sage.execution-plane.v1";
+
+/// The shipped set, with a route that can be probed and signs nothing.
+fn rules(change: impl FnOnce(&mut Route)) -> Arc<InForce> {
+    let set = policies();
+    let mut route = set.route(ROUTE).unwrap().clone();
+    route.probe_url = Some("http://127.0.0.1:1/".to_owned());
+    route.signing_key_id = None;
+    route.require_signature = Some(false);
+    change(&mut route);
+    let set = set.with_routes([(ROUTE.to_owned(), route)].into_iter());
+    in_force(Arc::new(set), Keyring::default())
+}
+
+struct Scene {
+    directory: tempfile::TempDir,
+    world: TestWorld,
+    engine: EngineHandle,
+    rules: Arc<InForce>,
+}
+
+fn rita() -> Asking {
+    Asking::person_of("rita", None)
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Route)) -> Self {
+        let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+        let engine = start(directory.path(), &world);
+        let rules = rules(change);
+        engine.put_in_force_and_wait(rules.clone()).unwrap();
+        Self { directory, world, engine, rules }
+    }
+
+    /// What was decided, claimed and recorded is there after a restart.
+    fn restart(&mut self) {
+        let (routes, inbox) = (self.engine.routes(), self.engine.inbox());
+        let (grants, freezes) = (self.engine.grants(), self.engine.freezes());
+        self.engine.stop();
+        self.engine = start(self.directory.path(), &self.world);
+        self.engine.put_in_force_and_wait(self.rules.clone()).unwrap();
+        assert_eq!(self.engine.routes(), routes);
+        assert_eq!(self.engine.inbox().count(), inbox.count());
+        assert_eq!((self.engine.grants(), self.engine.freezes()), (grants, freezes));
+    }
+
+    fn record(&self) -> RouteRecord {
+        self.engine.route(ROUTE).unwrap()
+    }
+
+    /// Passes the gates with findings that could not be better.
+    fn go_live(&self) {
+        let after = self.engine.head();
+        let decision =
+            ContractDecision { handoff_id: "hs_contract".into(), sequence: after + 1, codes: Vec::new() };
+        self.pass(&Findings::Contract(&[decision]));
+        let answered = || Probe::Answered { status: 200 };
+        self.pass(&Findings::Routing(&Probes { primary: answered(), fallback: answered() }));
+        let after = self.engine.head();
+        let outcome = |n: u64| SimulatedOutcome {
+            handoff_id: format!("hs_simulated_{n}"),
+            accepted: after + n,
+            ended: after + n,
+            end: SimulatedEnd::Completed { side_effects: Vec::new() },
+        };
+        let outcomes = [outcome(1), outcome(2), outcome(3)];
+        self.pass(&Findings::Simulation(Simulation { needed: 3, outcomes: &outcomes }));
+        let attached = Attached { run_id: Some("run-1".into()), ..Attached::default() };
+        let evidence = ("hs_e2e_0001".to_owned(), attached);
+        self.engine.attach_evidence(ROUTE.into(), evidence, rita()).unwrap().unwrap();
+        let run = E2eHandoff {
+            handoff_id: "hs_e2e_0001".into(),
+            completed: Some(self.engine.head()),
+            source_agent: "decision-router".into(),
+            target_agent: "crypto-sage".into(),
+            claimed_by: Some("crypto-sage".into()),
+            e2e_actor: "human".into(),
+            plan_ref: None,
+        };
+        self.pass(&Findings::E2e(&[run]));
+        let plan = read_plan(self.rules.policies.references(), self.record().plan_ref());
+        self.pass(&Findings::Live { operator: Some("rita"), plan: &plan });
+        assert_eq!(self.record().stage, Stage::Live);
+    }
+
+    fn pass(&self, findings: &Findings<'_>) {
+        let answer = evaluate(&self.record(), findings).unwrap();
+        assert!(answer.outcome.passed, "{:?}", answer.outcome);
+        self.engine.decide_gate(ROUTE.into(), answer, self.engine.head(), rita()).unwrap().unwrap();
+    }
+
+    fn spec(&self, n: usize) -> Json {
+        let mut spec = handoff(&format!("hs_{n:08}"), &format!("key-{n:08}"));
+        spec["mode"] = json!("live");
+        spec
+    }
+
+    fn submit(&self, spec: &Json) -> Arc<Decided> {
+        let InForce { policies, keyring, .. } = &*self.rules;
+        let asker = Asker::Agent("decision-router".into());
+        let ruling = Ruling { policies: policies.clone(), keyring: keyring.clone(), asker };
+        let candidate = Candidate::judge(spec.to_string().into(), ruling, self.world.now()).unwrap();
+        self.engine.submit_and_wait(candidate).unwrap()
+    }
+
+    fn answer(&self, spec: &Json, answer: Answer, by: Asking) -> Result<Arc<Decided>, Unanswered> {
+        let handoff_id = spec["handoffId"].as_str().unwrap().to_owned();
+        let ask = ApprovalAsk { answer, reason: "looked at it".into() };
+        // The body that is kept beside the ledger is the canonical one.
+        let task_spec = String::from_utf8(crate::proof::canonical_json(spec)).unwrap();
+        self.engine.answer(Answering { handoff_id, ask, task_spec: task_spec.into(), by }).unwrap()
+    }
+
+    fn approve(&self, spec: &Json, by: Asking) -> Result<Arc<Decided>, Unanswered> {
+        self.answer(spec, Answer::Approve, by)
+    }
+
+    /// A live handoff that was approved.
+    fn live(&self, n: usize) -> Json {
+        let spec = self.spec(n);
+        let asked = self.submit(&spec);
+        assert_eq!(asked.decision, Decision::NeedsApproval, "{:?}", asked.reasons);
+        assert_eq!(self.approve(&spec, rita()).unwrap().decision, Decision::Allowed);
+        spec
+    }
+
+    fn report(&self, spec: &Json, seq: u64, kind: &str, payload: Json) -> Result<Reported, ReportRefusal> {
+        let id = spec["handoffId"].as_str().unwrap();
+        let (category, terminal) = kind.parse::<crate::wire::Kind>().unwrap().state().unwrap();
+        let event = json!({
+            "wire": "1.1", "wire_id": format!("wire_{}{seq:08}", id.replace('_', "")), "type": kind,
+            "ts": "2026-02-18T19:38:05Z", "sender": "agent:crypto-sage", "payload": payload,
+            "state": {"category": category.as_str(), "terminal": terminal},
+            "stream": {"stream_id": format!("task:{id}:attempt:1"), "stream_seq": seq,
+                "context_id": "corr_strategy_cycle_9001", "correlation_id": "corr_strategy_cycle_9001"},
+        });
+        let event = SentEvent::parse(&event.to_string()).unwrap();
+        self.engine.report_and_wait(Report { handoff_id: id.to_owned(), event }).unwrap()
+    }
+
+    fn works_on(&self, spec: &Json) -> u64 {
+        // Its own three, the yes, the second decision and that it is available.
+        self.report(spec, 7, "task.claimed", json!({})).unwrap();
+        self.report(spec, 8, "task.started", json!({})).unwrap();
+        9
+    }
+
+    fn completes(&self, spec: &Json) {
+        let next = self.works_on(spec);
+        let artifact = json!({"artifact_id": "a", "uri": "s3://a", "version": 1, "hash": format!("sha256:{}", "0".repeat(64))});
+        self.report(spec, next, "artifact.ready", artifact).unwrap();
+        let done = json!({"artifact_ids": ["a"], "verification": {"mechanical": "pass"}});
+        assert_eq!(self.report(spec, next + 1, "task.complete", done).unwrap().state, State::Completed);
+    }
+
+    fn fails(&self, spec: &Json, code: &str) {
+        let next = self.works_on(spec);
+        self.report(spec, next, "task.failed", json!({"code": code, "message": "x"})).unwrap();
+    }
+}
+
+#[track_caller]
+fn refused_with(decided: &Decided, code: Code) {
+    assert_eq!((decided.decision, codes(decided)), (Decision::Denied, vec![code]));
+}
+
+#[test]
+fn a_live_handoff_waits_for_a_person_who_has_no_part_in_it() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    let spec = scene.spec(1);
+    let asked = scene.submit(&spec);
+    let Pass::Waits { until } = asked.pass else { panic!("{asked:?}") };
+    assert_eq!(asked.decision, Decision::NeedsApproval);
+    scene.restart();
+    // Sent again it waits still, and nobody is asked twice.
+    assert_eq!((scene.submit(&spec).pass, scene.engine.inbox().count()), (Pass::Waits { until }, 1));
+
+    let fault = |by: Asking| match scene.approve(&spec, by) {
+        Err(Unanswered::Fault(fault)) => fault,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(fault(Asking::token("admin")), ApprovalFault::NotHuman);
+    assert_eq!(fault(Asking::harness("ci")), ApprovalFault::NotHuman);
+    for own in ["decision-router", "crypto-sage"] {
+        assert!(matches!(fault(Asking::person_of(own, None)), ApprovalFault::Own { .. }), "{own}");
+        assert!(matches!(fault(Asking::person_of("ann", Some(own))), ApprovalFault::Own { .. }), "{own}");
+    }
+    // Another TaskSpec is not what was asked about, and the question stands.
+    let mut other = spec.clone();
+    other["intent"]["input"]["amount"] = json!("250");
+    assert_eq!(scene.approve(&other, rita()), Err(Unanswered::OtherTaskSpec));
+
+    let allowed = scene.approve(&spec, rita()).unwrap();
+    assert_eq!((allowed.decision, allowed.replayed), (Decision::Allowed, false));
+    assert!(matches!(allowed.pass, Pass::Dispatch { .. }) && allowed.tag.is_some());
+    assert!(allowed.ledger.sequence > asked.ledger.sequence);
+    assert!(matches!(fault(rita()), ApprovalFault::NotWaiting { .. }));
+    scene.restart();
+    let again = scene.submit(&spec);
+    assert_eq!((again.decision, again.replayed), (Decision::Allowed, true));
+    assert_eq!(again.ledger, allowed.ledger);
+    // What was approved cannot be changed: the id and the key stand for the original.
+    assert_eq!(scene.submit(&other).decision, Decision::Denied);
+    scene.engine.stop();
+}
+
+#[test]
+fn a_no_and_silence_end_it() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    let (no, silence) = (scene.spec(1), scene.spec(2));
+    scene.submit(&no);
+    scene.submit(&silence);
+    // Saying no only stops work, so anybody who is a person may.
+    let rejected = scene.answer(&no, Answer::Reject, Asking::person_of("crypto-sage", None)).unwrap();
+    refused_with(&rejected, Code::ApprovalRejected);
+    scene.restart();
+    assert_eq!((scene.submit(&no).decision, scene.submit(&no).replayed), (Decision::Denied, true));
+
+    // The ledger's time is a little ahead of the clock, and so is what it counts from.
+    scene.world.at(15 * 60 + 1);
+    let late = scene.approve(&silence, rita());
+    assert!(matches!(
+        late,
+        Err(Unanswered::Fault(ApprovalFault::Expired { .. } | ApprovalFault::NotWaiting { .. }))
+    ));
+    eventually(|| scene.engine.inbox().count() == 0);
+    assert_eq!(scene.submit(&silence).decision, Decision::Expired);
+    scene.restart();
+    assert_eq!(scene.submit(&silence).decision, Decision::Expired);
+    scene.engine.stop();
+}
+
+#[test]
+fn where_two_are_asked_two_different_people_must_say_yes() {
+    let mut scene = Scene::with(|route| route.approvers = 2);
+    scene.go_live();
+    let spec = scene.spec(1);
+    scene.submit(&spec);
+    let ann = || Asking::person_of("ann", Some("user:ann"));
+    assert_eq!(scene.approve(&spec, ann()).unwrap().decision, Decision::NeedsApproval);
+    scene.restart();
+    for same in [ann(), Asking::person_of("ann-at-night", Some("user:ann"))] {
+        assert!(matches!(scene.approve(&spec, same), Err(Unanswered::Fault(ApprovalFault::Twice { .. }))));
+    }
+    assert_eq!(scene.approve(&spec, rita()).unwrap().decision, Decision::Allowed);
+    scene.engine.stop();
+}
+
+#[test]
+fn a_yes_is_to_what_holds_now() {
+    let scene = Scene::new();
+    scene.go_live();
+    let spec = scene.spec(1);
+    scene.submit(&spec);
+    let everything = || FreezeAsk { scope: FreezeScope::ALL, reason: "fire".into() };
+    scene.engine.freeze(everything(), rita()).unwrap();
+    let Err(Unanswered::Held(reasons)) = scene.approve(&spec, rita()) else { panic!("frozen") };
+    assert_eq!(reasons[0].code, Code::Frozen);
+    scene.engine.unfreeze(everything(), rita()).unwrap().unwrap();
+    // The route is rolled back while it waits: then a yes allows nothing, and settles it.
+    let ask = RollbackAsk {
+        by: RollbackBy::Operator("rita".into()),
+        block: None,
+        reason: "x".into(),
+        code: None,
+        handoff_id: None,
+    };
+    scene.engine.roll_back(ROUTE.into(), ask, false, rita()).unwrap().unwrap();
+    refused_with(&scene.approve(&spec, rita()).unwrap(), Code::StageNotReached);
+    scene.engine.stop();
+}
+
+#[test]
+fn a_freeze_holds_for_all_that_comes_after_it() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    let spec = scene.live(1);
+    assert!(matches!(scene.submit(&spec).pass, Pass::Dispatch { .. }));
+    let ask = |scope: FreezeScope| FreezeAsk { scope, reason: "fire".into() };
+    let live = FreezeScope::mode(Mode::Live);
+    // An administrator may stop, which is always safe, and not let go on.
+    let frozen = scene.engine.freeze(ask(live.clone()), Asking::token("admin")).unwrap();
+    assert_eq!((frozen.from_sequence, frozen.held_before), (scene.engine.head(), false));
+    assert!(scene.engine.freeze(ask(live.clone()), rita()).unwrap().held_before);
+    scene.restart();
+    assert_eq!(scene.submit(&spec).pass, Pass::Withheld);
+    // In canary the slot is taken as well.
+    assert_eq!(codes(&scene.submit(&scene.spec(2))), [Code::CanaryFull, Code::Frozen]);
+    assert_eq!(scene.submit(&handoff("hs_00000003", "key-00000003")).decision, Decision::Allowed);
+    match scene.report(&spec, 7, "task.claimed", json!({})) {
+        Err(ReportRefusal::Refused { fault, .. }) => assert_eq!(fault.code.as_str(), "WIRE_HALTED"),
+        other => panic!("{other:?}"),
+    }
+    assert!(scene.engine.unfreeze(ask(FreezeScope::ALL), rita()).unwrap().is_err());
+    scene.engine.unfreeze(ask(live), rita()).unwrap().unwrap();
+    assert!(matches!(scene.submit(&spec).pass, Pass::Dispatch { .. }));
+    scene.report(&spec, 7, "task.claimed", json!({})).unwrap();
+    scene.engine.stop();
+}
+
+#[test]
+fn the_canary_takes_one_at_a_time_until_enough_ended_well() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    for n in 1..=5 {
+        let spec = scene.live(n);
+        let next = scene.spec(100 + n);
+        refused_with(&scene.submit(&next), Code::CanaryFull);
+        scene.restart();
+        refused_with(&scene.submit(&next), Code::CanaryFull);
+        scene.completes(&spec);
+        assert_eq!(scene.record().canary.as_ref().map(|canary| canary.done), (n < 5).then_some(n as u64));
+    }
+    // Fully live: several at once.
+    let (one, two) = (scene.live(6), scene.live(7));
+    scene.fails(&one, "EXECUTION_TIMEOUT");
+    assert_eq!((scene.record().stage, scene.record().blocked), (Stage::Live, false), "an ordinary failure");
+    scene.fails(&two, "POLICY_SLIPPAGE");
+    assert_eq!((scene.record().stage, scene.record().blocked), (Stage::Simulated, true));
+    scene.engine.stop();
+}
+
+#[test]
+fn a_failure_in_canary_rolls_the_route_back_and_marks_what_is_in_flight() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    let epoch = scene.record().epoch;
+    let spec = scene.live(1);
+    scene.fails(&spec, "EXECUTION_TIMEOUT");
+    scene.restart();
+    let record = scene.record();
+    assert_eq!((record.stage, record.blocked, record.epoch), (Stage::Simulated, true, epoch + 1));
+    refused_with(&scene.submit(&scene.spec(2)), Code::RouteBlocked);
+    scene.engine.lift(ROUTE.into(), Lift::Block, "looked at it".into(), rita()).unwrap().unwrap();
+    refused_with(&scene.submit(&scene.spec(3)), Code::StageNotReached);
+    assert_eq!(scene.submit(&handoff("hs_00000004", "key-00000004")).decision, Decision::Allowed);
+    scene.engine.stop();
+}
+
+#[test]
+fn silence_in_canary_is_failure() {
+    let scene = Scene::new();
+    scene.go_live();
+    let spec = scene.live(1);
+    // The ledger's time is a little ahead of the clock, and so is what it counts from.
+    scene.world.at(15 * 60 + 1);
+    eventually(|| scene.record().stage != Stage::Live);
+    match scene.report(&spec, 8, "task.claimed", json!({})) {
+        Err(ReportRefusal::Refused { fault, .. }) => assert_eq!(fault.code.as_str(), "WIRE_HALTED"),
+        other => panic!("{other:?}"),
+    }
+    assert!(scene.record().blocked);
+    scene.engine.stop();
+}
+
+#[test]
+fn a_rollback_beats_a_promotion_under_way_and_ends_live_work() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    let spec = scene.live(1);
+    let ask = || RollbackAsk {
+        by: RollbackBy::Operator("rita".into()),
+        block: Some(false),
+        reason: "no".into(),
+        code: None,
+        handoff_id: None,
+    };
+    let dry = scene.engine.roll_back(ROUTE.into(), ask(), true, rita()).unwrap().unwrap();
+    assert_eq!((dry.sequence, dry.plan.rolled_back.len()), (None, 1));
+    assert_eq!(scene.record().stage, Stage::Live, "a dry run changes nothing");
+    scene.restart();
+    let done = scene.engine.roll_back(ROUTE.into(), ask(), false, rita()).unwrap().unwrap();
+    assert_eq!(done.plan, dry.plan);
+    assert_eq!(scene.submit(&spec).pass, Pass::Withheld);
+    match scene.report(&spec, 8, "task.claimed", json!({})) {
+        Err(ReportRefusal::Refused { fault, .. }) => assert_eq!(fault.code.as_str(), "WIRE_TERMINAL"),
+        other => panic!("{other:?}"),
+    }
+    // G3 is evaluated, then the route is rolled back, then the answer comes: too late.
+    let attached = Attached { run_id: Some("run-2".into()), ..Attached::default() };
+    scene.engine.attach_evidence(ROUTE.into(), ("hs_e2e_0002".into(), attached), rita()).unwrap().unwrap();
+    let run = E2eHandoff {
+        handoff_id: "hs_e2e_0002".into(),
+        completed: Some(scene.engine.head()),
+        source_agent: "decision-router".into(),
+        target_agent: "crypto-sage".into(),
+        claimed_by: None,
+        e2e_actor: "human".into(),
+        plan_ref: None,
+    };
+    let answer = evaluate(&scene.record(), &Findings::E2e(&[run])).unwrap();
+    assert!(answer.outcome.passed, "{:?}", answer.outcome);
+    scene.engine.roll_back(ROUTE.into(), ask(), false, rita()).unwrap().unwrap();
+    let late = scene.engine.decide_gate(ROUTE.into(), answer, scene.engine.head(), rita()).unwrap();
+    assert!(matches!(late, Err(RouteFault::Superseded(_))), "{late:?}");
+    scene.engine.stop();
+}
+
+#[test]
+fn another_primary_is_another_route_and_a_rollback_brings_the_old_one_back() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    scene.rules = rules(|route| route.primary_agent_id = "somebody-else".into());
+    scene.engine.put_in_force_and_wait(scene.rules.clone()).unwrap();
+    assert_eq!(scene.record().stage, Stage::Dev, "swapping a live route's primary: no longer live");
+    assert_eq!(scene.record().passes.len(), 0);
+    let ask = RollbackAsk {
+        by: RollbackBy::Operator("rita".into()),
+        block: Some(false),
+        reason: "no".into(),
+        code: None,
+        handoff_id: None,
+    };
+    scene.engine.roll_back(ROUTE.into(), ask, false, rita()).unwrap().unwrap();
+    let pinned = scene.engine.overlaid_policies().unwrap();
+    assert_eq!(pinned.route(ROUTE).unwrap().primary_agent_id, "crypto-sage");
+    scene.restart();
+    assert!(scene.engine.overlaid_policies().is_some());
+    let mut dev = handoff("hs_00000009", "key-00000009");
+    dev["mode"] = json!("dev");
+    assert_eq!(scene.submit(&dev).decision, Decision::Allowed, "what was restored counts over the file");
+    scene.engine.lift(ROUTE.into(), Lift::Pin, "the file is right".into(), rita()).unwrap().unwrap();
+    assert!(scene.engine.overlaid_policies().is_none());
+    assert_eq!(scene.record().route().unwrap().primary_agent_id, "somebody-else");
+    scene.engine.stop();
+}
