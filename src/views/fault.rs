@@ -80,6 +80,12 @@ impl From<rusqlite::Error> for ViewsFault {
             {
                 damaged(error)
             }
+            // A page that should be there and is not, in the file or in its journal: waiting makes none longer.
+            rusqlite::Error::SqliteFailure(failure, _)
+                if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ =>
+            {
+                damaged(error)
+            }
             rusqlite::Error::SqlInputError { .. }
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::FromSqlConversionFailure(..)

@@ -56,8 +56,7 @@ pub struct Views {
 impl Views {
     /// Opens the tables of a topic, or makes them where there is no file.
     pub fn open(path: &Path, topic_id: &str) -> Result<Self, ViewsFault> {
-        // Whoever deleted the file may have left its journal, which is of no other file.
-        if !path.exists() {
+        if store::holds_nothing(path) {
             // What stands in the way of that stands in the way of opening too, which says so.
             let _ = store::delete(path);
         }

@@ -148,6 +148,16 @@ pub(super) fn check_to_read(connection: &Connection) -> Result<(), ViewsFault> {
     if rebuilding { Err(ViewsFault::NeedsRebuild(Rebuild::Unfinished)) } else { Ok(()) }
 }
 
+/// Is there no file, or one without a byte in it? What lies beside it is then of a file that is gone. SQLite deletes
+/// such a journal, but not its index, which it takes as true while another process still has the old file open: it
+/// then looks for pages in a journal that has none.
+pub(super) fn holds_nothing(path: &Path) -> bool {
+    std::fs::metadata(path).map_or_else(
+        |error| error.kind() == std::io::ErrorKind::NotFound,
+        |metadata| metadata.is_file() && metadata.len() == 0,
+    )
+}
+
 /// Deletes the file and what SQLite keeps beside it.
 pub(super) fn delete(path: &Path) -> Result<(), ViewsFault> {
     // The file itself goes first: a journal without its file is nothing, a file without its journal is damaged.

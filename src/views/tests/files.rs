@@ -1,7 +1,9 @@
 //! The file: how it fills, what is noticed when it is opened, and who waits for whom.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -220,4 +222,57 @@ fn readers_do_not_block_the_writer_and_never_see_half_a_batch() {
     drop(moments);
     assert!(readers.iter().all(|reader| count(reader) == history.entries.len() as u64));
     assert!(readers[0].connection().execute("DELETE FROM entries", []).is_err(), "a reader cannot write");
+}
+
+/// Names the file that a second process of the test below is to hold.
+const HELD: &str = "HANDOFFD_TEST_VIEWS_HELD";
+
+/// Deleting or emptying the file alone is enough to have it made again, whoever still reads what it was. Such a reader
+/// keeps the index of the journal alive, and it speaks of a journal that is no more.
+#[test]
+fn whoever_still_reads_a_file_that_is_gone_does_not_spoil_the_next_one() {
+    if let Some(path) = std::env::var_os(HELD) {
+        let reader = Reader::open(Path::new(&path)).unwrap();
+        assert!(reader.entry(1).unwrap().is_some());
+        writeln!(std::io::stdout(), "held").unwrap();
+        // Until the first process is done, and closes its end.
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+        return;
+    }
+    let history = some_history();
+    let check = |spoil: &dyn Fn(&Path)| {
+        let place = Place::new();
+        let views = holding(&place.path, &history.entries);
+        let mut holder = Command::new(std::env::current_exe().unwrap())
+            .args(["whoever_still_reads_a_file_that_is_gone", "--nocapture"])
+            .env(HELD, &place.path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = BufReader::new(holder.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(told.any(|line| line.ends_with("held")));
+        drop(views);
+        assert!(place.path.with_extension("db-shm").exists(), "it is held");
+        spoil(&place.path);
+        let mut views = Views::open(&place.path, TOPIC).unwrap();
+        assert_eq!(views.applied(), None);
+        views.apply(history.entries.clone()).unwrap();
+        drop(views);
+        assert!(Views::open(&place.path, TOPIC).unwrap().applied().is_some());
+        drop(holder.stdin.take());
+        assert!(holder.wait().unwrap().success());
+    };
+    check(&|path| fs::remove_file(path).unwrap());
+    check(&|path| overwrite(path, b""));
+}
+
+/// A file or journal that ends too early gets no longer by waiting; a disk that is full may have room again.
+#[test]
+fn what_was_cut_off_is_made_anew_and_what_could_not_be_written_is_tried_again() {
+    use rusqlite::ffi;
+    let fault = |code| ViewsFault::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+    assert!(matches!(fault(ffi::SQLITE_IOERR_SHORT_READ), ViewsFault::NeedsRebuild(_)));
+    assert!(matches!(fault(ffi::SQLITE_IOERR_WRITE), ViewsFault::Store(_)));
+    assert!(matches!(fault(ffi::SQLITE_FULL), ViewsFault::Store(_)));
 }
