@@ -36,6 +36,7 @@ use crate::ledger::{
     inspect, purge_bodies,
 };
 use crate::limits;
+use crate::os::files::inode;
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
@@ -59,6 +60,8 @@ pub struct Gateway {
     snapshots: Snapshots,
     hub: Hub,
     views: Arc<ViewsProgress>,
+    /// Of the file that the views are written to.
+    views_inode: Option<u64>,
     views_thread: Mutex<Option<std::thread::JoinHandle<()>>>,
     // Held as long as the gateway is: dropped last.
     _lock: WorkspaceLock,
@@ -205,6 +208,7 @@ impl Gateway {
             backup::epoch_is_recorded(&files)?;
         }
         let snapshots = snapshots();
+        let views_inode = inode(&files.views()).ok();
         Ok(Self {
             engine,
             files,
@@ -215,6 +219,7 @@ impl Gateway {
             snapshots,
             hub,
             views: progress,
+            views_inode,
             views_thread: Mutex::new(Some(thread)),
             _lock: lock,
         })
@@ -275,6 +280,12 @@ impl Gateway {
     /// How far the views have come.
     pub fn views(&self) -> &ViewsProgress {
         &self.views
+    }
+
+    /// Is the views' file still where it was? One that somebody deleted or replaced goes on to be written, and
+    /// whatever has it open sees every entry, but nobody can open it any more.
+    pub fn views_in_place(&self) -> bool {
+        inode(&self.files.views()).ok() == self.views_inode
     }
 
     /// A connection for queries.

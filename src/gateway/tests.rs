@@ -188,3 +188,27 @@ fn what_was_decided_before_a_restart_is_known_after_it() {
     let (_, head) = inspect(&Files::of(workspace.path()).ledger()).unwrap().unwrap();
     assert_eq!(head.sequence, 15);
 }
+
+#[test]
+fn views_that_are_deleted_while_in_use_are_noticed_and_made_again_at_the_next_start() {
+    let workspace = tempfile::tempdir().unwrap();
+    let path = Files::of(workspace.path()).views();
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!(decide(&gateway, 1), Decision::Allowed);
+    assert!(gateway.views_in_place());
+    fs::remove_file(&path).unwrap();
+    assert!(!gateway.views_in_place());
+    overwrite(&path, "");
+    assert!(!gateway.views_in_place(), "a file of the same name is another file");
+    fs::remove_file(&path).unwrap();
+    // What is decided does not depend on it, and what was claimed stays claimed.
+    assert_eq!((decide(&gateway, 2), decide(&gateway, 2)), (Decision::Allowed, Decision::Allowed));
+    let head = gateway.engine().head();
+    gateway.close().unwrap();
+    let gateway = open(workspace.path()).unwrap();
+    assert!(gateway.views_in_place());
+    assert_eq!((gateway.engine().head(), gateway.views().applied()), (head, head));
+    assert!(gateway.reader().unwrap().handoff("hs_gateway_0002").unwrap().is_some());
+    assert_eq!(decide(&gateway, 2), Decision::Allowed);
+    assert_eq!(gateway.engine().head(), head, "the same key with the same content");
+}

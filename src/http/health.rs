@@ -58,6 +58,9 @@ fn condition(app: &App) -> Condition {
     }
     if let Some(why) = app.gateway.views().fault() {
         degraded.push(one("views", why, "searches fail until the next start, which rebuilds them"));
+    } else if !app.gateway.views_in_place() {
+        let why = "memory/views.db was deleted or replaced while in use".to_owned();
+        degraded.push(one("views", why, "some searches fail until the next start, which makes it again"));
     }
     if let Some(why) = app.sink().and_then(|sink| sink.progress().fault) {
         degraded.push(one(

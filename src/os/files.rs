@@ -122,6 +122,11 @@ impl From<fs::Metadata> for Stamp {
     }
 }
 
+/// Tells a file from every other, whatever its name.
+pub(crate) fn inode(path: &Path) -> io::Result<u64> {
+    fs::symlink_metadata(path).map(|metadata| metadata.ino())
+}
+
 pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
     fs::symlink_metadata(path).map(Stamp::from)
 }
