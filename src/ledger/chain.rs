@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::proof::to_hex;
+use crate::proof::hex_digits;
 
 /// The hash over an entry and everything before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl RunningHash {
     }
 
     pub(super) fn is_written(&self, hex: &str) -> bool {
-        to_hex(&self.0) == hex
+        hex_digits(&self.0).as_flattened() == hex.as_bytes()
     }
 
     pub(super) fn from_hex(hex: &str) -> Option<Self> {
@@ -60,7 +60,7 @@ impl RunningHash {
 
 impl fmt::Display for RunningHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(std::str::from_utf8(hex_digits(&self.0).as_flattened()).unwrap_or_default())
     }
 }
 

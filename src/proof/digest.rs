@@ -42,16 +42,18 @@ impl Digest {
 
     /// Is this how the digest is written? Case and prefix count.
     pub fn is_written(&self, text: &str) -> bool {
-        text.strip_prefix("sha256:").is_some_and(|hex| {
-            hex.len() == 64 && hex.as_bytes().iter().zip(hex_digits(&self.0)).all(|(a, b)| *a == b)
-        })
+        text.strip_prefix("sha256:").is_some_and(|hex| hex.as_bytes() == hex_digits(&self.0).as_flattened())
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sha256:")?;
-        f.write_str(&to_hex(&self.0))
+        // Written at once: a text that it becomes is made in one piece.
+        let mut text = *b"sha256:0000000000000000000000000000000000000000000000000000000000000000";
+        for (at, digit) in text.iter_mut().skip(7).zip(hex_digits(&self.0).as_flattened()) {
+            *at = *digit;
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -74,14 +76,30 @@ impl<'d> serde::Deserialize<'d> for Digest {
     }
 }
 
-fn hex_digits(bytes: &[u8]) -> impl Iterator<Item = u8> + '_ {
+/// The two digits of each byte.
+pub(crate) fn hex_digits<const N: usize>(bytes: &[u8; N]) -> [[u8; 2]; N] {
+    bytes.map(hex_pair)
+}
+
+fn hex_pair(byte: u8) -> [u8; 2] {
     let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
-    bytes.iter().flat_map(move |byte| [digit(byte >> 4), digit(byte & 15)])
+    [digit(byte >> 4), digit(byte & 15)]
 }
 
 /// Lower-case hex.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    hex_digits(bytes).map(char::from).collect()
+    let mut text = String::with_capacity(bytes.len() * 2);
+    write_hex(&mut text, bytes);
+    text
+}
+
+/// The same, at the end of a text.
+pub(crate) fn write_hex(text: &mut String, bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks::<32>();
+    for part in whole {
+        text.push_str(std::str::from_utf8(hex_digits(part).as_flattened()).unwrap_or_default());
+    }
+    text.extend(rest.iter().flat_map(|byte| hex_pair(*byte)).map(char::from));
 }
 
 /// Reads lower-case hex of exactly `N` bytes; upper case is not the same text and is refused.

@@ -6,7 +6,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::digest::to_hex;
+use super::digest::write_hex;
 use crate::json::plain_bytes;
 
 /// The canonical text of one object, in a string that starts out with this capacity.
@@ -67,7 +67,7 @@ impl Members<'_> {
     pub(crate) fn hex(&mut self, name: &'static str, bytes: &[u8]) {
         let text = self.name(name);
         text.push('"');
-        text.push_str(&to_hex(bytes));
+        write_hex(text, bytes);
         text.push('"');
     }
 
@@ -113,25 +113,39 @@ pub(crate) fn write_display(text: &mut String, value: impl Display) {
 
 /// A string with its quotes.
 pub(crate) fn write_text(text: &mut String, value: &str) {
+    // JSON inside a string has an escape for every tenth byte. Most strings are short, and fit where they are.
+    if value.len() > 256 {
+        text.reserve(value.len() + value.len() / 8 + 2);
+    }
     text.push('"');
-    let mut rest = value;
+    let (mut rest, mut escaped_bytes) = (value, 0);
     loop {
         // The bytes that stand for themselves end before an ASCII character, or at the end.
-        let (plain, special) = rest.split_at_checked(plain_bytes(rest.as_bytes())).unwrap_or((rest, ""));
+        let unseen = rest.as_bytes().get(escaped_bytes..).unwrap_or_default();
+        let (plain, special) =
+            rest.split_at_checked(escaped_bytes + plain_bytes(unseen)).unwrap_or((rest, ""));
         text.push_str(plain);
         let mut after = special.chars();
-        match after.next() {
+        let escape = match after.next() {
             None => break,
-            Some('"') => text.push_str("\\\""),
-            Some('\\') => text.push_str("\\\\"),
-            Some('\u{8}') => text.push_str("\\b"),
-            Some('\t') => text.push_str("\\t"),
-            Some('\n') => text.push_str("\\n"),
-            Some('\u{c}') => text.push_str("\\f"),
-            Some('\r') => text.push_str("\\r"),
-            Some(other) => write_display(text, format_args!("\\u{:04x}", u32::from(other))),
-        }
-        rest = after.as_str();
+            // Stands behind its backslash as it is, and so goes with what follows.
+            Some('"' | '\\') => {
+                text.push('\\');
+                (rest, escaped_bytes) = (special, 1);
+                continue;
+            }
+            Some('\u{8}') => "\\b",
+            Some('\t') => "\\t",
+            Some('\n') => "\\n",
+            Some('\u{c}') => "\\f",
+            Some('\r') => "\\r",
+            Some(other) => {
+                write_display(text, format_args!("\\u{:04x}", u32::from(other)));
+                ""
+            }
+        };
+        text.push_str(escape);
+        (rest, escaped_bytes) = (after.as_str(), 0);
     }
     text.push('"');
 }

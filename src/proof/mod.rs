@@ -15,7 +15,7 @@ pub(crate) use base64url::{from_base64url, to_base64url};
 pub(crate) use canonical::canonical_where;
 pub use canonical::{canonical, canonical_json};
 pub use digest::Digest;
-pub(crate) use digest::{from_hex, to_hex};
+pub(crate) use digest::{from_hex, hex_digits, to_hex};
 pub use key::{Algorithm, Key, Purpose, Seed, SignatureFault};
 pub use keyring::{KeyFault, Keyring, KeyringFault};
 pub(crate) use members::{Members, object, write_array, write_display, write_object, write_text};
