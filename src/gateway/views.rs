@@ -243,11 +243,11 @@ fn apply_all(
 fn apply(views: &mut Views, entries: &[Entry]) -> Result<(), ViewsFault> {
     const PAUSE: Duration = Duration::from_millis(200);
     for _ in 0..limits::VIEW_TRIES_MAX {
-        match views.apply(entries.iter().cloned()) {
+        match views.apply(entries) {
             Ok(_) => return Ok(()),
             Err(ViewsFault::Store(_)) => std::thread::sleep(PAUSE),
             Err(other) => return Err(other),
         }
     }
-    views.apply(entries.iter().cloned()).map(drop)
+    views.apply(entries).map(drop)
 }

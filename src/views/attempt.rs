@@ -27,7 +27,7 @@ pub(super) struct Held {
 
 /// The row of a handoff.
 #[derive(Debug)]
-struct Head {
+pub(super) struct Head {
     /// The entry that created its first attempt.
     handoff: i64,
     attempts: u32,
@@ -90,18 +90,19 @@ impl Held {
         self.stream_id == stream_id
     }
 
-    /// An attempt that was saved before.
+    /// An attempt that was saved before; if there is none, what is known of its handoff.
     pub(super) fn load(
         store: &Connection,
         stream_id: &str,
         handoff_id: &str,
         attempt: u32,
-    ) -> Result<Option<Self>, ViewsFault> {
-        let Some(head) = Head::load(store, handoff_id)? else { return Ok(None) };
+    ) -> Result<Result<Self, Option<Head>>, ViewsFault> {
+        let Some(head) = Head::load(store, handoff_id)? else { return Ok(Err(None)) };
         let row =
             store.prepare_cached(ATTEMPT)?.query_row((head.handoff, attempt), Attempt::read).optional()?;
+        let Some(row) = row else { return Ok(Err(Some(head))) };
         let (stream_id, handoff_id) = (stream_id.to_owned(), handoff_id.to_owned());
-        Ok(row.map(|row| Self { stream_id, handoff_id, is_new: false, newly_accepted: false, head, row }))
+        Ok(Ok(Self { stream_id, handoff_id, is_new: false, newly_accepted: false, head, row }))
     }
 
     /// A new attempt, with what its `task.created` says.
@@ -109,7 +110,7 @@ impl Held {
         store: &Connection,
         words: &mut Words,
         seen: &Seen<'_>,
-        (handoff_id, attempt): (&str, u32),
+        (handoff_id, attempt, head): (&str, u32, Option<Head>),
         sequence: i64,
         correlation: i64,
     ) -> Result<Self, ViewsFault> {
@@ -136,7 +137,7 @@ impl Held {
             policy: None,
             updated: sequence,
         };
-        let head = match Head::load(store, handoff_id)? {
+        let head = match head {
             Some(head) => Head {
                 attempts: head.attempts.max(attempt),
                 current: if head.accepted.is_some() { head.current } else { sequence },

@@ -88,11 +88,12 @@ impl<'t> Follower<'t> {
             held.save(self.store, self.words)?;
         }
         self.held = match Held::load(self.store, seen.stream_id, handoff_id, number)? {
-            None if seen.kind == "task.created" => {
-                let id = (handoff_id, number);
+            Ok(found) => Some(found),
+            Err(head) if seen.kind == "task.created" => {
+                let id = (handoff_id, number, head);
                 Some(Held::begin(self.store, self.words, seen, id, sequence, correlation)?)
             }
-            found => found,
+            Err(_) => None,
         };
         Ok(())
     }

@@ -27,6 +27,7 @@ mod status;
 mod store;
 mod words;
 
+use std::borrow::Borrow;
 use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -95,7 +96,10 @@ impl Views {
     }
 
     /// Applies the next entries in one transaction, and says how many. After a fault none of them is applied.
-    pub fn apply(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<u64, ViewsFault> {
+    pub fn apply<E: Borrow<Entry>>(
+        &mut self,
+        entries: impl IntoIterator<Item = E>,
+    ) -> Result<u64, ViewsFault> {
         let before = self.applied.sequence;
         match self.follow(entries) {
             Ok(applied) => {
@@ -110,11 +114,14 @@ impl Views {
         }
     }
 
-    fn follow(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<Applied, ViewsFault> {
+    fn follow<E: Borrow<Entry>>(
+        &mut self,
+        entries: impl IntoIterator<Item = E>,
+    ) -> Result<Applied, ViewsFault> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut follower = Follower::new(&transaction, &mut self.words, self.applied.clone());
         for entry in entries {
-            follower.entry(&entry)?;
+            follower.entry(entry.borrow())?;
         }
         let applied = follower.finish()?;
         transaction.commit()?;
