@@ -21,7 +21,6 @@ use crate::evidence::HandoffEvidence;
 use crate::gates::{Decision, Gate, Human, Outcome, Reason, decision_of};
 use crate::ledger::{BatchBuilder, Entry, Head, Notice};
 use crate::policy::PolicySet;
-use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::wire::{Event, EventTooLarge, Fact, Kind, Lineage, Sender as WireSender, StreamId, WireId};
 
@@ -454,7 +453,7 @@ impl Sequencer {
             building.gateway_seq = decided_seq;
         }
         if let Some(evidence) = evidence {
-            batch.body(Digest::of(evidence.event.as_bytes()), &evidence.event);
+            batch.body(evidence.digest, &evidence.event);
         }
         let meta = batch.event(verdict, now);
         if let Some(last) = last {
@@ -603,7 +602,7 @@ pub(super) fn write_decided(
     payload.texts("codes", &codes_of(reasons));
     payload.text("decision", decision.as_str());
     if let Some(evidence) = evidence {
-        payload.text("evidenceDigest", &Digest::of(evidence.event.as_bytes()).to_string());
+        payload.text("evidenceDigest", &evidence.digest.to_string());
     }
     payload.texts("gates", &outcomes);
     payload.text("policyDigest", &candidate.verdict.policy_digest().to_string());

@@ -17,7 +17,6 @@ use crate::authorization::{
 };
 use crate::gates::{Code, Decision, Gate, Human, Outcome, Reason, decision_of};
 use crate::ledger::{BatchBuilder, EntryMeta};
-use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::wire::{Kind, Sender};
 
@@ -145,7 +144,7 @@ impl Sequencer {
         let gates = outcomes(candidate, &reasons);
         let evidence = candidate.evidence.as_ref().filter(|_| decision == Decision::Allowed);
         if let Some(evidence) = evidence {
-            batch.body(Digest::of(evidence.event.as_bytes()), &evidence.event);
+            batch.body(evidence.digest, &evidence.event);
         }
         let (task, meta) =
             self.tell_task_meta(task, Kind::GateDecided, Sender::System, batch, |payload| {

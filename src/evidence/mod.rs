@@ -65,6 +65,11 @@ pub enum Mode {
 /// The checks run in a fixed order and the first that fails answers: size, JSON, depth and arrays, protocol,
 /// version; then, in strict mode only, agent id, event type, and the id that the event is about.
 pub fn convert(bytes: &[u8], mode: Mode, limits: &Limits) -> Result<Conversion, EvidenceError> {
+    observe(bytes, mode, limits).map(|(event, lossiness)| Conversion::seal(event, lossiness))
+}
+
+/// The same, before anything is hashed.
+fn observe(bytes: &[u8], mode: Mode, limits: &Limits) -> Result<(Event, Lossiness), EvidenceError> {
     limits.admit_size(bytes)?;
     let mut packet = Packet::read(bytes)?;
     limits.admit_shape(bytes)?;
@@ -81,7 +86,7 @@ pub fn convert(bytes: &[u8], mode: Mode, limits: &Limits) -> Result<Conversion, 
     let data = Payload::build(packet, version, handoff, discovery, completed.losses.count());
     let event = Event::new(completed.kind, completed.event_id, time, data);
     let lossiness = Lossiness::new(completed.losses, bytes);
-    Ok(Conversion::seal(event, lossiness))
+    Ok((event, lossiness))
 }
 
 /// One converted packet: the event, what was lost, and the digests over both.

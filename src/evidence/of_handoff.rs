@@ -1,12 +1,12 @@
 //! The evidence of an allowed handoff: the packet that an upstream would have sent, through the same adapter.
 //!
-//! Owns the packet's form and nothing else: which flags are set is for [`convert`] to say, as with any packet.
+//! Owns the packet's form and nothing else: which flags are set is for [`convert`](super::convert) to say, as with any packet.
 //! Plain texts come in, because this room knows nothing of TaskSpecs. Deliberately absent: whether the handoff
 //! was allowed; one that was not has no evidence, and nobody asks for it here.
 
-use super::canonical::{self, Sha256Digest};
 use super::handoff::Handoff;
-use super::{BATCH_BYTES_USUAL, EvidenceError, Limits, Mode, convert};
+use super::{BATCH_BYTES_USUAL, EvidenceError, Limits, Mode, PAYLOAD_BYTES_USUAL, canonical, observe};
+use crate::proof::Digest;
 
 const PACKET_BYTES_USUAL: usize = 512;
 
@@ -29,17 +29,17 @@ pub struct HandoffEvidence {
     pub handoff: Handoff,
     /// The event in its canonical form (see `canonical.rs` for which).
     pub event: String,
-    /// Over the event's text.
-    pub digest: Sha256Digest,
+    /// Over the event's text, as the ledger names it.
+    pub digest: Digest,
 }
 
 /// Sends the packet of an allowed handoff through the adapter, in strict mode.
 pub fn of_handoff(packet: &HandoffPacket<'_>) -> Result<HandoffEvidence, EvidenceError> {
-    let conversion = convert(packet.text().as_bytes(), Mode::Strict, &Limits::default())?;
-    let event = conversion.event();
-    let data = conversion.digests().payload_canonical();
-    let text = canonical::object(BATCH_BYTES_USUAL, |members| event.write_canonical(members, data));
-    let digest = Sha256Digest::of(text.as_bytes());
+    // Of the digests that a conversion has, nobody asks for those of a handoff.
+    let (event, _) = observe(packet.text().as_bytes(), Mode::Strict, &Limits::default())?;
+    let data = canonical::object(PAYLOAD_BYTES_USUAL, |members| event.data().write_canonical(members));
+    let text = canonical::object(BATCH_BYTES_USUAL, |members| event.write_canonical(members, &data));
+    let digest = Digest::of(text.as_bytes());
     Ok(HandoffEvidence { handoff: *event.data().handoff(), event: text, digest })
 }
 
@@ -68,6 +68,7 @@ impl HandoffPacket<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::convert;
     use super::*;
 
     fn packet(message_id: Option<&str>) -> HandoffPacket<'_> {
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(written["data"]["unmapped_fields_count"], 0);
         assert_eq!(written["subject"], "hs_20260218_0001");
         assert_eq!(written["time"], "2026-02-18T19:30:00.500Z");
-        assert_eq!(evidence.digest, Sha256Digest::of(evidence.event.as_bytes()));
+        assert_eq!(evidence.digest, Digest::of(evidence.event.as_bytes()));
     }
 
     #[test]
