@@ -4,6 +4,10 @@
 //! Run: cargo bench --bench http [-- SECONDS]. Everything runs on one machine, the load included, each server in a
 //! process of its own; the three take turns, several rounds each, so that what else the machine does hits all alike.
 //! Read the ratios. A duplicate is never sent: every submit is a new handoff.
+//!
+//! cargo bench --bench http -- memory [REQUESTS] tells how much memory the daemon has after a tenth, a half and all of
+//! so many requests, half of them checks and half submits that are refused: a handoff that is under way is kept in the
+//! state, so allowed ones would only show that there are more of them.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,9 +40,13 @@ fn main() {
     if std::env::var_os(BARE).is_some() {
         return bare();
     }
-    let seconds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(3.0);
+    let number: Option<f64> = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let workspace = tempfile::tempdir().unwrap();
     let daemon = Server::daemon(workspace.path());
+    if std::env::args().any(|argument| argument == "memory") {
+        return memory(&daemon, number.unwrap_or(1e6) as usize);
+    }
+    let seconds = number.unwrap_or(3.0);
     let bare = Server::bare();
     println!(
         "connections  what    requests/s  ratio to bare  p50 us  p99 us  p99.9 us  CPU s/1000  resident MiB"
@@ -46,9 +54,11 @@ fn main() {
     for connections in [1, 16, 64, 256] {
         let mut runs: [Vec<Run>; 3] = Default::default();
         for _ in 0..ROUNDS {
-            runs[0].push(load(&bare, "/", connections, seconds));
-            runs[1].push(load(&daemon, "/v1/handoffs/check", connections, seconds));
-            runs[2].push(load(&daemon, "/v1/handoffs", connections, seconds));
+            runs[0].push(load(&bare, &request(&bare, "/", "simulated"), connections, seconds));
+            let check = request(&daemon, "/v1/handoffs/check", "simulated");
+            runs[1].push(load(&daemon, &check, connections, seconds));
+            let submit = request(&daemon, "/v1/handoffs", "simulated");
+            runs[2].push(load(&daemon, &submit, connections, seconds));
         }
         let limit = median(&runs[0], |run| run.rate);
         for (name, runs) in ["bare", "check", "submit"].iter().zip(&runs) {
@@ -63,6 +73,21 @@ fn main() {
                 runs.last().unwrap().resident,
             );
         }
+    }
+}
+
+/// Resident memory as requests go by, all of the same mix.
+fn memory(daemon: &Server, requests: usize) {
+    println!("  requests  resident MiB");
+    let kinds = ["/v1/handoffs/check", "/v1/handoffs"].map(|path| request(daemon, path, "live"));
+    let mut sent = [0; 2];
+    for mark in [requests / 10, requests / 2, requests] {
+        while sent.iter().sum::<usize>() < mark {
+            // Whichever is behind, for a while.
+            let next = usize::from(sent[1] < sent[0]);
+            sent[next] += load(daemon, &kinds[next], 64, 0.5).latencies.len();
+        }
+        println!("{:>10}  {:>12.1}", sent.iter().sum::<usize>(), daemon.usage().1);
     }
 }
 
@@ -166,14 +191,14 @@ impl Run {
     }
 }
 
-fn load(server: &Server, path: &str, connections: usize, seconds: f64) -> Run {
+fn load(server: &Server, request: &Request, connections: usize, seconds: f64) -> Run {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (cpu_before, _) = server.usage();
     let until = Instant::now() + Duration::from_secs_f64(seconds);
     let began = Instant::now();
     let latencies = runtime.block_on(async {
         let tasks: Vec<_> = (0..connections)
-            .map(|_| tokio::spawn(client(server.address.clone(), request(server, path), until)))
+            .map(|_| tokio::spawn(client(server.address.clone(), request.clone(), until)))
             .collect();
         let mut all = Vec::new();
         for task in tasks {
@@ -193,14 +218,17 @@ fn load(server: &Server, path: &str, connections: usize, seconds: f64) -> Run {
 struct Request {
     bytes: Vec<u8>,
     numbers: Arc<[usize]>,
+    /// What it may be answered with.
+    statuses: [&'static [u8]; 2],
 }
 
 const NUMBER: &str = "0000000000";
 
-fn request(server: &Server, path: &str) -> Request {
+fn request(server: &Server, path: &str, mode: &str) -> Request {
     let body = CANONICAL
         .replace("hs_20260218_router_0001", &format!("hs_bench_{NUMBER}"))
-        .replace("idem_swap_cycle_9001", &format!("idem_bench_{NUMBER}"));
+        .replace("idem_swap_cycle_9001", &format!("idem_bench_{NUMBER}"))
+        .replace("\"mode\": \"simulated\"", &format!("\"mode\": \"{mode}\""));
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",
@@ -209,7 +237,9 @@ fn request(server: &Server, path: &str) -> Request {
     );
     let text = head + &body;
     let numbers = text.match_indices(NUMBER).map(|(place, _)| place).collect();
-    Request { bytes: text.into_bytes(), numbers }
+    // No route is live.
+    let statuses: [&[u8]; 2] = if mode == "live" { [b"200", b"403"] } else { [b"200", b"201"] };
+    Request { bytes: text.into_bytes(), numbers, statuses }
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -238,7 +268,7 @@ async fn client(address: String, mut request: Request, until: Instant) -> Vec<u3
         }
         latencies.push(u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX));
         let status = &answer[9..12];
-        assert!(status == b"200" || status == b"201", "{}", String::from_utf8_lossy(&answer[..filled]));
+        assert!(request.statuses.contains(&status), "{}", String::from_utf8_lossy(&answer[..filled]));
     }
     latencies
 }
