@@ -306,3 +306,27 @@ pub const ROLLED_BACK_LISTED_MAX: usize = 24;
 
 /// Characters of free text in an event.
 pub const EVENT_TEXT_CHARS_MAX: usize = 500;
+/// How long a connection to the ledger's database may take, a statement on the server, and its answer; how long a commit
+/// may take, which may wait for a standby; and how long it is tried to find out what became of one.
+pub const PG_CONNECT_MS: u64 = 5_000;
+pub const PG_STATEMENT_MS: u64 = 10_000;
+pub const PG_ANSWER_MS: u64 = 15_000;
+pub const PG_COMMIT_MS: u64 = 30_000;
+pub const PG_SETTLE_MS: u64 = 30_000;
+
+/// How long a gateway that was stopped in the middle of a transaction may hold up the others; less than a statement may
+/// take, so that they outlast it.
+pub const PG_IDLE_IN_TRANSACTION_MS: u64 = 5_000;
+
+/// How often a silent connection is tested, how long between two tries, and how often a follower looks unasked.
+pub const PG_KEEPALIVE_MS: u64 = 10_000;
+pub const PG_RETRY_MS: u64 = 100;
+pub const PG_POLL_MS: u64 = 250;
+
+/// Entries read at once from a database, rows deleted at once, and connections that are kept for the next question.
+pub const PG_READ_ENTRIES: u64 = 1_000;
+pub const PG_PURGE_ROWS: u64 = 10_000;
+pub const PG_IDLE_LINKS_MAX: usize = 4;
+
+/// What a move of a ledger gathers before it is written.
+pub const MOVE_BYTES: usize = 1024 * 1024;

@@ -96,6 +96,7 @@ fn is_hand(name: &str) -> bool {
         "ledger/disk.rs",
         "ledger/entries.rs",
         "ledger/purge.rs",
+        "ledger/recorded.rs",
         "ledger/recovery.rs",
         "ledger/search.rs",
         "ledger/segments.rs",
@@ -107,7 +108,9 @@ fn is_hand(name: &str) -> bool {
         "engine/threads.rs",
     ];
     HANDS.contains(&name)
-        || ["os/", "cli/", "gateway/", "http/", "views/"].iter().any(|room| name.starts_with(room))
+        || ["os/", "cli/", "gateway/", "http/", "views/", "ledger/postgres/"]
+            .iter()
+            .any(|room| name.starts_with(room))
         || name == "main.rs"
 }
 
@@ -124,6 +127,17 @@ fn the_views_know_the_ledger_and_nobody_who_decides() {
         } else {
             assert!(!text.contains("rusqlite"), "{name} names rusqlite");
         }
+    });
+}
+
+/// One room speaks to a database server, and what it promises is promised there.
+#[test]
+fn only_the_replicated_log_knows_a_database_server() {
+    for_each_source(|name, text| {
+        assert!(
+            name.starts_with("ledger/postgres/") || !text.contains("tokio_postgres"),
+            "{name} names tokio_postgres"
+        );
     });
 }
 

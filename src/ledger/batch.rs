@@ -1,8 +1,10 @@
 //! A batch: entries and bodies on top of a head, rendered once as the lines that are written.
 
+use std::borrow::Cow;
+
 use super::chain::{Head, RunningHash};
 use super::entries::Entry;
-use super::line;
+use super::line::{self, Line};
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 
@@ -43,6 +45,23 @@ impl Batch {
     /// The lines.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Tells each body: the number of the entry that it stands before, its place among those before that entry, its
+    /// digest, and its text.
+    pub fn bodies<'b>(&'b self, mut tell: impl FnMut(u64, usize, Digest, Cow<'b, str>)) {
+        let (mut sequence, mut place) = (self.after.sequence + 1, 0);
+        for line in self.text.lines() {
+            if line.starts_with("{\"hcs\"") {
+                (sequence, place) = ((sequence + 1).min(self.head.sequence), 0);
+            } else if let Some(Line::Body(body)) =
+                line.starts_with("{\"digest\"").then(|| line::read(line.as_bytes())).flatten()
+                && let Some((digest, body)) = body.sound()
+            {
+                tell(sequence, place, digest, body);
+                place += 1;
+            }
+        }
     }
 
     /// The entries, for those who follow the log.

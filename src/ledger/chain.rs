@@ -49,6 +49,10 @@ impl RunningHash {
         &self.0
     }
 
+    pub(super) fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     pub(super) fn is_written(&self, hex: &str) -> bool {
         hex_digits(&self.0).as_flattened() == hex.as_bytes()
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::chain::RunningHash;
 use super::line::{self, EventLine, Line};
+use super::postgres::PostgresFault;
 use super::recovery::OpenFault;
 use super::search;
 use super::segments::list;
@@ -36,6 +37,8 @@ pub enum EntriesFault {
     CutBack {
         through: u64,
     },
+    /// They are in a database.
+    Database(PostgresFault),
 }
 
 impl std::fmt::Display for EntriesFault {
@@ -44,6 +47,7 @@ impl std::fmt::Display for EntriesFault {
             Self::Open(fault) => write!(f, "{fault}"),
             Self::Io(error) => write!(f, "the ledger could not be read: {error}"),
             Self::Damaged { segment, line } => write!(f, "the ledger is damaged in {segment}, line {line}"),
+            Self::Database(fault) => write!(f, "{fault}"),
             Self::CutBack { through } => write!(
                 f,
                 "the writer took back entries up to {through} because the disk failed; what they said did not happen"

@@ -1,7 +1,7 @@
 //! The ledger: entries in a hash chain, and the logs that make them durable.
 //!
 //! Core: [`RunningHash`], [`Head`], [`Batch`]. Hands: [`SegmentLog`] (files), through a [`Disk`] that tests can
-//! make fail. One conditional append is the whole protocol: `append(after, batch)` succeeds only if the head is
+//! make fail, and [`postgres`] (a database that several gateways share). One conditional append is the whole protocol: `append(after, batch)` succeeds only if the head is
 //! still `after`, and returns only when the batch is durable.
 //!
 //! Deliberately absent: what an entry means. The verifier shares no code with what is written here.
@@ -10,12 +10,15 @@ mod batch;
 mod bodies;
 mod chain;
 mod checkpoint;
+mod closing;
 mod copy;
 mod disk;
 mod entries;
 mod follow;
 mod line;
+pub mod postgres;
 mod purge;
+mod recorded;
 mod recovery;
 mod search;
 mod segments;
@@ -26,11 +29,14 @@ pub use batch::{Batch, BatchBuilder, EntryMeta};
 pub use bodies::read_body;
 pub use chain::{Head, RunningHash};
 pub use checkpoint::{Checkpoint, gateway_key_id};
+pub use closing::Closing;
+pub(crate) use closing::parse as parse_closing;
 pub use copy::{CopyFault, copy_segments};
 pub use disk::{Disk, DiskFile, FileIdentity, RealDisk};
 pub use entries::{Entries, EntriesFault, Entry};
 pub use follow::{Follower, Notice};
 pub use purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
+pub(crate) use recorded::{Part, Recorded, RecordedSegments};
 pub use recovery::{OpenFault, Torn};
 pub use segments::{SegmentLog, inspect};
 pub use tail::Tail;
@@ -64,6 +70,14 @@ pub enum AppendFault {
     NotDurable(std::io::Error),
     /// Somebody else changed the log's files. Nothing more is written.
     Tampered(String),
+    /// The entry that the batch was built on is no longer there, or another one is: the log has lost its end. Nothing
+    /// more is written.
+    HeadGone { after: Head, found: Head },
+    /// A copy takes the log's place.
+    Closed(String),
+    /// Whether the batch was committed is not known, and could not be found out. Nothing is appended before it is;
+    /// if it was committed, the next append conflicts with it.
+    Unsettled(String),
 }
 
 impl std::fmt::Display for AppendFault {
@@ -71,6 +85,11 @@ impl std::fmt::Display for AppendFault {
         match self {
             Self::Conflict { head } => write!(f, "the ledger has moved on to entry {}", head.sequence),
             Self::NotDurable(error) => write!(f, "the ledger could not be written: {error}"),
+            Self::HeadGone { after, found } => f.write_str(&postgres::gone(after.sequence, found.sequence)),
+            Self::Closed(why) => write!(f, "the ledger is closed: {why}"),
+            Self::Unsettled(why) => {
+                write!(f, "whether the ledger was written is not known yet: {why}")
+            }
             Self::Tampered(what) => write!(f, "the ledger was changed by somebody else: {what}"),
         }
     }

@@ -1,0 +1,174 @@
+//! One transaction: rows that go in on top of a running hash, whole or not at all.
+
+use std::borrow::Cow;
+
+use super::link::{Committed, Link};
+use super::log::not_durable;
+use super::{PostgresFault, closing, reading, stored};
+use crate::ledger::AppendFault;
+use crate::ledger::batch::Batch;
+use crate::ledger::chain::Head;
+use crate::proof::Digest;
+
+/// Everybody who appends has this lock on the table, so whoever takes a stronger one sees all that was appended and
+/// nothing that is being appended. No statement may be timed out from here on: a cancel during `commit` would end the
+/// wait for a synchronous standby, and not the commit.
+const BEGIN: &str = "begin; lock table handoffd_entries in row exclusive mode";
+const UNTIL_THE_END: &str = "set local statement_timeout = 0";
+
+const PUT_ENTRIES: &str = "insert into handoffd_entries (sequence, consensus_timestamp, running_hash, wire, ends_batch) \
+     select * from unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::boolean[]) \
+     where (select closed from handoffd_ledger) is not distinct from $6 and case when $7::bigint = 0 \
+     then exists (select from handoffd_ledger where genesis = $8) \
+     else exists (select from handoffd_entries where sequence = $7 and running_hash = $8) end";
+const PUT_BODIES: &str = "insert into handoffd_bodies (sequence, place, digest, body) \
+     select * from unnest($1::bigint[], $2::integer[], $3::bytea[], $4::bytea[])";
+const NOTIFY: &str = "select pg_notify($1, $2)";
+pub(super) const HEALTH: &str =
+    "select pg_is_in_recovery(), current_setting('fsync'), (select closed from handoffd_ledger)";
+
+/// The channel on which a ledger's new heads are told. A channel is seen in the whole database, and other ledgers may be
+/// in other schemas of it.
+pub(super) fn channel(topic_id: &str) -> String {
+    let hash = Head::genesis(topic_id).running_hash.to_string();
+    format!("handoffd_{}", hash.get(..16).unwrap_or_default())
+}
+
+/// Batches in columns.
+#[derive(Default)]
+pub(super) struct Rows<'b> {
+    sequences: Vec<i64>,
+    timestamps: Vec<&'b str>,
+    hashes: Vec<&'b [u8]>,
+    wires: Vec<&'b str>,
+    ends: Vec<bool>,
+    bodies: Bodies<'b>,
+}
+
+#[derive(Default)]
+struct Bodies<'b> {
+    sequences: Vec<i64>,
+    places: Vec<i32>,
+    digests: Vec<Vec<u8>>,
+    bodies: Vec<Cow<'b, [u8]>>,
+}
+
+impl<'b> Rows<'b> {
+    pub(super) fn of(batches: &'b [Batch]) -> Self {
+        let mut rows = Self::default();
+        for batch in batches {
+            for entry in batch.entries() {
+                rows.sequences.push(stored(entry.sequence));
+                rows.timestamps.push(&entry.consensus_timestamp);
+                rows.hashes.push(entry.running_hash.as_bytes());
+                rows.wires.push(&entry.wire);
+                rows.ends.push(entry.sequence == batch.head().sequence);
+            }
+            batch.bodies(|sequence, place, digest: Digest, body| {
+                rows.bodies.sequences.push(stored(sequence));
+                rows.bodies.places.push(i32::try_from(place).unwrap_or(i32::MAX));
+                rows.bodies.digests.push(digest.as_bytes().to_vec());
+                rows.bodies.bodies.push(match body {
+                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+                });
+            });
+        }
+        rows
+    }
+}
+
+/// How a transaction went.
+pub(super) enum Outcome {
+    Committed,
+    /// The condition did not hold; nothing was committed.
+    Refused,
+    /// Nothing was committed.
+    Failed(PostgresFault),
+    /// `commit` was sent, and not plainly answered.
+    Unknown(String),
+}
+
+/// What is left to be dealt with after a transaction.
+pub(super) enum Ended {
+    Found(AppendFault),
+    Unknown(String),
+}
+
+/// Everything up to `commit`, and `commit`.
+pub(super) async fn put(
+    link: &mut Link,
+    rows: &Rows<'_>,
+    after: Head,
+    head: Head,
+    mark: Option<&str>,
+    topic_id: &str,
+) -> Outcome {
+    match statements(link, rows, after, head, mark, topic_id).await {
+        Ok(true) => match link.commit().await {
+            Committed::Yes => Outcome::Committed,
+            Committed::Unknown(why) => Outcome::Unknown(why),
+        },
+        // `commit` was never sent, so nothing can come of it: not even on a connection that is lost.
+        Ok(false) | Err(PostgresFault::Taken) => match link.batch("rollback").await {
+            Ok(()) => Outcome::Refused,
+            Err(fault) => Outcome::Failed(fault),
+        },
+        Err(fault) => Outcome::Failed(fault),
+    }
+}
+
+/// False if the condition did not hold.
+async fn statements(
+    link: &mut Link,
+    rows: &Rows<'_>,
+    after: Head,
+    head: Head,
+    mark: Option<&str>,
+    topic_id: &str,
+) -> Result<bool, PostgresFault> {
+    link.batch(BEGIN).await?;
+    let hash = after.running_hash.as_bytes().as_slice();
+    let Rows { sequences, timestamps, hashes, wires, ends, bodies } = rows;
+    let put = link
+        .change(
+            PUT_ENTRIES,
+            &[sequences, timestamps, hashes, wires, ends, &mark, &stored(after.sequence), &hash],
+        )
+        .await?;
+    if put != sequences.len() as u64 {
+        return Ok(false);
+    }
+    if !bodies.sequences.is_empty() {
+        let texts: Vec<&[u8]> = bodies.bodies.iter().map(AsRef::as_ref).collect();
+        link.change(PUT_BODIES, &[&bodies.sequences, &bodies.places, &bodies.digests, &texts]).await?;
+    }
+    let told = format!("{} {}", head.sequence, head.running_hash);
+    link.row(NOTIFY, &[&channel(topic_id), &told]).await?;
+    link.batch(UNTIL_THE_END).await?;
+    Ok(true)
+}
+
+/// Why the condition did not hold.
+pub(super) async fn look(
+    link: &mut Link,
+    topic_id: &str,
+    after: Head,
+    mark: Option<&str>,
+) -> Result<Ended, PostgresFault> {
+    let row = link.the_row(HEALTH).await?;
+    let closed: Option<&str> = row.get(2)?;
+    if closed != mark {
+        let why = closed.map_or_else(|| "it is no longer being copied".to_owned(), closing::sentence);
+        return Ok(Ended::Found(AppendFault::Closed(why)));
+    }
+    let there = reading::has(link, topic_id, after).await?;
+    let (head, _) = reading::head(link, topic_id).await?;
+    Ok(Ended::Found(if !there {
+        AppendFault::HeadGone { after, found: head }
+    } else if head == after {
+        not_durable("the ledger was opened or closed just now")
+    } else {
+        AppendFault::Conflict { head }
+    }))
+}

@@ -1,0 +1,165 @@
+//! A server is used only if what it acknowledges stays.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Barrier;
+
+use handoffd::ledger::Log as _;
+use handoffd::ledger::postgres::{Database, PostgresFault, PostgresLog};
+
+use crate::cluster::Cluster;
+use crate::{TOPIC, append};
+
+#[track_caller]
+fn refused(url: &str, why: &str) {
+    match Database::open(url, TOPIC) {
+        Err(PostgresFault::Refused(found)) => assert!(found.contains(why), "{found}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_server_that_would_lose_what_it_acknowledged_is_refused() {
+    let cluster = Cluster::start();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    for (level, refused_for) in
+        [("off", Some("synchronous_commit is off: a decision would be")), ("local", None), ("on", None)]
+    {
+        cluster.psql(&name, &format!("alter database {name} set synchronous_commit = {level}"));
+        match refused_for {
+            Some(why) => refused(&url, why),
+            None => drop(Database::open(&url, TOPIC).unwrap()),
+        }
+    }
+    let database = Database::open(&url, TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap();
+    append(&mut log, "a", 1).unwrap();
+    log.check().unwrap();
+    cluster.set("fsync", "off");
+    refused(&url, "fsync is off: a power cut would lose decisions");
+    // Changed beneath a connection, it is noticed.
+    assert!(log.check().unwrap_err().to_string().contains("fsync is off"));
+    cluster.set("fsync", "on");
+    log.check().unwrap();
+
+    cluster.psql("postgres", "create database latin encoding 'LATIN1' template template0 locale 'C'");
+    refused(&cluster.url("latin"), "its encoding is not UTF8");
+}
+
+#[test]
+fn a_standby_is_never_asked() {
+    let cluster = Cluster::start();
+    let name = cluster.database();
+    let database = Database::open(&cluster.url(&name), TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap();
+    append(&mut log, "a", 1).unwrap();
+    let standby = cluster.standby();
+    assert!(standby.data().join("standby.signal").is_file());
+    assert_eq!(standby.psql(&name, "select count(*) from handoffd_entries"), "1", "it could answer");
+    refused(&standby.url(&name), "it is a standby");
+    // Of two addresses, the primary's is taken.
+    let both = format!("postgres://handoffd@127.0.0.1:{},127.0.0.1:{}/{name}", standby.port, cluster.port);
+    let database = Database::open(&both, TOPIC).unwrap();
+    append(&mut PostgresLog::open(&database, &[]).unwrap(), "b", 1).unwrap();
+}
+
+#[test]
+fn replicas_that_start_together_make_the_tables_once_and_agree_on_the_name() {
+    const REPLICAS: usize = 8;
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    let start = Barrier::new(REPLICAS);
+    let topics: Vec<String> = std::thread::scope(|scope| {
+        let (url, start) = (&url, &start);
+        let opening: Vec<_> = (0..REPLICAS)
+            .map(|n| {
+                scope.spawn(move || {
+                    start.wait();
+                    Database::open(url, &format!("gw_{n}")).unwrap().topic_id().to_owned()
+                })
+            })
+            .collect();
+        opening.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(topics.iter().all(|topic| *topic == topics[0]), "{topics:?}");
+    assert_eq!(cluster.psql(&name, "select string_agg(step::text, ' ') from handoffd_migrations"), "1");
+
+    cluster.psql(&name, "insert into handoffd_migrations (step) values (1000)");
+    refused(&url, "it was used by a newer one");
+}
+
+#[test]
+fn a_database_without_a_ledger_stays_without_one_until_somebody_makes_it() {
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    match Database::open_existing(&url) {
+        Err(PostgresFault::Refused(why)) => assert_eq!(why, "it has no ledger"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(cluster.psql(&name, "select count(*) from pg_tables where tablename like 'handoffd%'"), "0");
+    Database::open(&url, TOPIC).unwrap();
+    assert_eq!(Database::open_existing(&url).unwrap().topic_id(), TOPIC);
+    // Somebody who renames a ledger in its table breaks the chain from its very beginning.
+    cluster.psql(&name, "update handoffd_ledger set topic_id = 'gw_other'");
+    assert!(matches!(Database::open_existing(&url), Err(PostgresFault::Damaged { sequence: 0 })));
+}
+
+/// An authority and what it signed for a server, another authority.
+fn make_certificates(directory: &Path) {
+    let make = |name: &str, authority: Option<&str>, extension: &str| {
+        let mut command = Command::new("openssl");
+        command.current_dir(directory).args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "ec"]);
+        command.args(["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", &format!("/CN={name}")]);
+        command.args(["-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")]);
+        if let Some(authority) = authority {
+            command.args(["-CA", &format!("{authority}.pem"), "-CAkey", &format!("{authority}.key")]);
+            command.args(["-addext", "basicConstraints=critical,CA:FALSE", "-addext", extension]);
+        }
+        let made = command.output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    };
+    make("authority", None, "");
+    make("server", Some("authority"), "subjectAltName=DNS:localhost");
+    make("other", None, "");
+}
+
+#[test]
+fn an_encrypted_connection_is_made_only_to_the_server_that_was_meant() {
+    let cluster = Cluster::start();
+    let name = cluster.database();
+    let directory = tempfile::tempdir().unwrap();
+    make_certificates(directory.path());
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let url = |host: &str, parameters: &str| {
+        format!("postgres://handoffd@{host}:{}/{name}?{parameters}", cluster.port)
+    };
+    let trusted = format!("sslmode=verify-full&sslrootcert={}", file("authority.pem"));
+    let unreachable = |url: &str, why: &str| match Database::open(url, TOPIC) {
+        Err(PostgresFault::Unreachable(found)) => assert!(found.contains(why), "{found}"),
+        other => panic!("{other:?}"),
+    };
+    // A server without TLS is not spoken to in plain text instead.
+    unreachable(&url("localhost", &trusted), "server does not support TLS");
+    cluster.encrypt(&directory.path().join("server.pem"), &directory.path().join("server.key"));
+    let database = Database::open(&url("localhost", &trusted), TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap();
+    append(&mut log, "a", 1).unwrap();
+    let encrypted = "select count(*) from pg_stat_ssl join pg_stat_activity using (pid) \
+         where ssl and application_name = 'handoffd'";
+    assert_eq!(cluster.psql(&name, encrypted), "2", "the one that asks and the one that appends");
+    unreachable(&url("127.0.0.1", &trusted), "not valid for name");
+    let other = format!("sslmode=require&sslrootcert={}", file("other.pem"));
+    unreachable(&url("localhost", &other), "invalid peer certificate");
+    unreachable(&url("localhost", "sslmode=require"), "invalid peer certificate");
+    assert!(Database::open(&url("127.0.0.1", "sslmode=disable"), TOPIC).is_ok(), "if it is asked for");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_to_be_out_of_reach() {
+    let fault = Database::open("postgres://u:hunter2@127.0.0.1:1/d", TOPIC).unwrap_err();
+    assert!(matches!(fault, PostgresFault::Unreachable(_)));
+    assert!(!fault.to_string().contains("hunter2"), "{fault}");
+}
