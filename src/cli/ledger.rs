@@ -10,14 +10,16 @@ use crate::gateway::Files;
 use crate::ledger::{PurgeMode, RealDisk, purge_bodies};
 use crate::os::clock;
 
-/// Look after the ledger's files; works beside a running daemon.
+/// Look after the ledger's files.
 #[derive(Debug, Subcommand)]
 pub(super) enum LedgerCommand {
     /// Drop the bodies of old entries; the chain stays as it is
     Purge(Purge),
+    /// Copy the ledger to a database or back, and let the copy take its place
+    Copy(super::ledger_copy::Copy),
 }
 
-/// Drop the bodies of old entries; the chain stays as it is.
+/// Drop the bodies of old entries; the chain stays as it is. Works beside a running daemon.
 ///
 /// A body is the TaskSpec that a decision was about. Entries, their hashes and the digests of the bodies stay,
 /// so everything still verifies. The segment that is being written is left alone, whatever its age.
@@ -36,6 +38,7 @@ impl LedgerCommand {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         match self {
             Self::Purge(purge) => purge.run(context),
+            Self::Copy(copy) => copy.run(context),
         }
     }
 }

@@ -18,6 +18,7 @@ mod in_force;
 mod init;
 mod key;
 mod ledger;
+mod ledger_copy;
 mod logging;
 mod notify;
 mod policy;

@@ -51,6 +51,11 @@ impl Files {
         self.memory.join("state.snapshot")
     }
 
+    /// There while nothing may be appended to the segments.
+    pub fn closed(&self) -> PathBuf {
+        self.memory.join("ledger.closed")
+    }
+
     /// The tables that follow the ledger.
     pub fn views(&self) -> PathBuf {
         self.memory.join("views.db")

@@ -6,9 +6,11 @@
 
 mod backup;
 mod checkpoints;
+mod closed;
 mod files;
 mod hub;
 mod lock;
+mod moving;
 mod probe;
 mod rules;
 mod sink;
@@ -24,6 +26,7 @@ pub use checkpoints::read_checkpoint;
 pub use files::Files;
 pub use hub::{Hub, Listener, Told};
 pub use lock::{Holder, LockFault, WorkspaceLock};
+pub use moving::{MoveFault, Moved, Moving, Place, move_ledger};
 pub use probe::Probe;
 pub use rules::{Failed, Reloaded, RuleKeeper, Rules};
 pub use sink::{Progress as SinkProgress, Sink};
@@ -32,8 +35,8 @@ pub use watch::{Bell, Watch};
 
 use crate::engine::{EngineFault, EngineHandle, Observer, Setup, ViewsPast};
 use crate::ledger::{
-    Checkpoint, Entries, Head, Log as _, OpenFault, PurgeFault, PurgeMode, RealDisk, SegmentLog, Torn,
-    inspect, purge_bodies,
+    Checkpoint, Closing, Entries, Head, Log as _, OpenFault, PurgeFault, PurgeMode, RealDisk, SegmentLog,
+    Torn, inspect, purge_bodies,
 };
 use crate::limits;
 use crate::os::files::inode;
@@ -105,6 +108,11 @@ pub enum GatewayFault {
         path: PathBuf,
         published: Published,
     },
+    /// A copy takes the ledger's place.
+    Closed {
+        path: PathBuf,
+        why: Closing,
+    },
     Engine(EngineFault),
 }
 
@@ -137,6 +145,9 @@ impl std::fmt::Display for GatewayFault {
                     }
                 }
             }
+            Self::Closed { path, why } => {
+                write!(f, "the ledger of this workspace is closed: {why} ({})", path.display())
+            }
             Self::Engine(fault) => write!(f, "{fault}"),
         }
     }
@@ -160,6 +171,9 @@ impl Gateway {
         let files = Files::of(workspace);
         files.make_directories()?;
         let lock = WorkspaceLock::take(&files.lock(), address).map_err(GatewayFault::Lock)?;
+        if let Some(why) = closed::closed(&files)? {
+            return Err(GatewayFault::Closed { path: files.closed(), why });
+        }
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
         let remembered = remembered(&files, &seed)?;
         let (log, torn) =

@@ -86,6 +86,15 @@ fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     sync_parent(path)
 }
 
+/// Removes a file for good; one that is not there is gone already.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    sync_parent(path)
+}
+
 fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),

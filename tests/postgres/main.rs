@@ -11,6 +11,7 @@
 
 mod appending;
 mod cluster;
+mod copying;
 mod following;
 mod opening;
 mod proxy;

@@ -1,0 +1,329 @@
+//! The two ends of a move: a workspace's files, or a database.
+
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+
+use super::{MoveFault, Moving, Place};
+use crate::gateway::closed::{closed, set_closed};
+use crate::gateway::{Files, WorkspaceLock, checkpoints, public_key, read_checkpoint};
+use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedFault, SharedKind};
+use crate::ledger::verify;
+use crate::ledger::{
+    Batch, Checkpoint, Closing, Entries, Head, Log as _, Part, RealDisk, Recorded, RecordedSegments,
+    SegmentLog, gateway_key_id, inspect,
+};
+use crate::timestamp::Timestamp;
+
+/// A checkpoint whose signature was verified, and the key that it was verified with.
+pub(super) struct Known {
+    checkpoint: Checkpoint,
+    public_key: String,
+    verified: verify::Checkpoint,
+}
+
+impl Known {
+    fn of(checkpoint: Checkpoint, public_key: &str) -> Result<Self, MoveFault> {
+        let text = serde_json::to_vec(&checkpoint).unwrap_or_default();
+        let claimed = verify::Checkpoint::parse(&text).map_err(MoveFault::Unsound)?;
+        let mut keys = verify::PublicKeys::default();
+        // A key that is none verifies nothing, and that is what will be said.
+        let _ = keys.add(claimed.key_id(), public_key);
+        let verified = claimed.verify(&keys).map_err(MoveFault::Unsound)?;
+        Ok(Self { checkpoint, public_key: public_key.to_owned(), verified })
+    }
+}
+
+/// One end of a move, held while it lasts.
+pub(super) enum End {
+    Files { files: Files, _lock: WorkspaceLock },
+    Stored(Database),
+}
+
+impl End {
+    pub(super) fn source(place: &Place) -> Result<Self, MoveFault> {
+        match place {
+            Place::Workspace(root) => {
+                let files = Files::of(root);
+                if !files.ledger().is_dir() {
+                    return Err(MoveFault::Empty(files.ledger().display().to_string()));
+                }
+                // The epoch that is to begin would be forgotten, and with it what it makes void.
+                if files.restored().exists() {
+                    return Err(MoveFault::Restored(files.restored()));
+                }
+                Self::hold(files)
+            }
+            Place::Database(url) => Ok(Self::Stored(Database::open_existing(url)?)),
+        }
+    }
+
+    pub(super) fn target(place: &Place, topic_id: &str) -> Result<Self, MoveFault> {
+        let end = match place {
+            Place::Workspace(root) => {
+                let files = Files::of(root);
+                files.make_directories().map_err(MoveFault::Gateway)?;
+                Self::hold(files)?
+            }
+            Place::Database(url) => Self::Stored(Database::open(url, topic_id)?),
+        };
+        let other = match &end {
+            Self::Files { files, .. } => {
+                inspect(&files.ledger()).map_err(MoveFault::Open)?.is_some_and(|(its, _)| its != topic_id)
+            }
+            Self::Stored(database) => database.topic_id() != topic_id,
+        };
+        if other {
+            return Err(MoveFault::TargetDiffers { place: end.shown(), sequence: 0 });
+        }
+        Ok(end)
+    }
+
+    fn hold(files: Files) -> Result<Self, MoveFault> {
+        let lock = WorkspaceLock::take(&files.lock(), "ledger copy").map_err(MoveFault::Lock)?;
+        Ok(Self::Files { files, _lock: lock })
+    }
+
+    /// How it is named in marks and to people.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Files { files, .. } => {
+                let path = files.ledger();
+                std::fs::canonicalize(&path).unwrap_or(path).display().to_string()
+            }
+            Self::Stored(database) => database.to_string(),
+        }
+    }
+
+    /// The topic and the last entry; nothing if there is none.
+    pub(super) fn committed(&self) -> Result<Option<(String, Head)>, MoveFault> {
+        match self {
+            Self::Files { files, .. } => inspect(&files.ledger()).map_err(MoveFault::Open),
+            Self::Stored(database) => {
+                let (head, _) = database.head()?;
+                Ok((head.sequence > 0).then(|| (database.topic_id().to_owned(), head)))
+            }
+        }
+    }
+
+    pub(super) fn has(&self, head: Head) -> Result<bool, MoveFault> {
+        match self {
+            Self::Files { files, .. } => {
+                let mut entries = Entries::read(&files.ledger(), head.sequence, head.sequence)
+                    .map_err(MoveFault::Entries)?;
+                let entry = entries.next().transpose().map_err(MoveFault::Entries)?;
+                Ok(entry.is_some_and(|entry| entry.running_hash == head.running_hash))
+            }
+            Self::Stored(database) => Ok(database.has(head)?),
+        }
+    }
+
+    pub(super) fn closed(&self) -> Result<Option<Closing>, MoveFault> {
+        match self {
+            Self::Files { files, .. } => closed(files).map_err(MoveFault::Gateway),
+            Self::Stored(database) => Ok(database.closed()?),
+        }
+    }
+
+    pub(super) fn set_closed(&self, closing: Option<&Closing>) -> Result<(), MoveFault> {
+        match self {
+            Self::Files { files, .. } => set_closed(files, closing).map_err(MoveFault::Gateway),
+            Self::Stored(database) => Ok(database.set_closed(closing)?),
+        }
+    }
+
+    pub(super) fn batches(
+        &self,
+        after: u64,
+    ) -> Result<Box<dyn Iterator<Item = Result<Recorded, MoveFault>>>, MoveFault> {
+        Ok(match self {
+            Self::Files { files, .. } => {
+                let batches = RecordedSegments::after(&files.ledger(), after).map_err(MoveFault::Entries)?;
+                Box::new(batches.map(|batch| batch.map_err(MoveFault::Entries)))
+            }
+            Self::Stored(database) => {
+                Box::new(database.batches(after).map(|batch| batch.map_err(MoveFault::Database)))
+            }
+        })
+    }
+
+    pub(super) fn writer(&self, topic_id: &str, mark: &Closing) -> Result<Writer, MoveFault> {
+        Ok(match self {
+            Self::Files { files, .. } => {
+                let opened = SegmentLog::open(Arc::new(RealDisk), &files.ledger(), topic_id, &[]);
+                Writer::Files(opened.map_err(MoveFault::Open)?.0)
+            }
+            Self::Stored(database) => {
+                Writer::Stored(Box::new(PostgresLog::open_marked(database, &[], Some(mark))?))
+            }
+        })
+    }
+
+    /// The checkpoints that are kept with the ledger and whose key is known.
+    pub(super) fn checkpoints(&self) -> Result<Vec<Known>, MoveFault> {
+        match self {
+            Self::Files { files, .. } => {
+                let Some(checkpoint) = read_checkpoint(&files.checkpoint()).map_err(MoveFault::Gateway)?
+                else {
+                    return Ok(Vec::new());
+                };
+                let key = public_key(files).map_err(MoveFault::Gateway)?;
+                Ok(vec![Known::of(checkpoint, &key)?])
+            }
+            Self::Stored(database) => {
+                let keys = database.shared(SharedKind::GatewayKey)?;
+                let mut known = Vec::new();
+                for checkpoint in database.checkpoints()? {
+                    if let Some(key) = keys.iter().find(|key| key.name == checkpoint.key_id) {
+                        known.push(Known::of(checkpoint, &key.document)?);
+                    }
+                }
+                Ok(known)
+            }
+        }
+    }
+
+    /// Computes everything again, with code that shares nothing with what wrote it, and returns how many bodies there
+    /// are, each with the digest that it says it has.
+    pub(super) fn verify(
+        &self,
+        topic_id: &str,
+        head: Head,
+        known: &[Known],
+        tell: &mut dyn FnMut(Moving),
+    ) -> Result<u64, MoveFault> {
+        let checkpoints: Vec<verify::Checkpoint> = known.iter().map(|known| known.verified.clone()).collect();
+        let (report, bodies) = match self {
+            Self::Files { files, .. } => {
+                let mut tell = |so_far: verify::Progress| {
+                    tell(Moving::Verifying { done: so_far.bytes_done, all: so_far.bytes });
+                };
+                let report = verify::verify_segments(&files.ledger(), &checkpoints, &mut tell);
+                let report = report.map_err(MoveFault::Unsound)?;
+                let bodies = report.bodies;
+                (report, bodies)
+            }
+            Self::Stored(database) => {
+                let batches = Box::new(database.batches(0));
+                let mut fault = None;
+                let mut text = ExportText {
+                    batches,
+                    topic_id,
+                    text: io::Cursor::default(),
+                    bodies: 0,
+                    fault: &mut fault,
+                    tell: &mut |done| {
+                        tell(Moving::Verifying { done, all: head.sequence });
+                    },
+                };
+                let report =
+                    verify::verify_export(BufReader::with_capacity(256 * 1024, &mut text), &checkpoints);
+                let bodies = text.bodies;
+                if let Some(fault) = fault {
+                    return Err(MoveFault::Database(fault));
+                }
+                (report.map_err(MoveFault::Unsound)?, bodies)
+            }
+        };
+        let hash = head.running_hash.to_string();
+        if report.entries != head.sequence || report.last_running_hash.as_ref() != Some(&hash) {
+            return Err(MoveFault::TargetDiffers { place: self.shown(), sequence: report.entries });
+        }
+        Ok(bodies)
+    }
+
+    /// Keeps the checkpoints of the source, where they can be verified.
+    pub(super) fn keep(&self, known: &[Known]) -> Result<(), MoveFault> {
+        match self {
+            Self::Files { files, .. } => {
+                let own = public_key(files).ok().map(|key| gateway_key_id(&key));
+                // A gateway takes only checkpoints of its own key.
+                let ours = known.iter().rfind(|known| Some(&known.checkpoint.key_id) == own.as_ref());
+                let Some(Known { checkpoint, .. }) = ours else { return Ok(()) };
+                let path = files.checkpoint();
+                checkpoints::write(&path, checkpoint)
+                    .map_err(|error| MoveFault::Io { path, why: error.to_string() })
+            }
+            Self::Stored(database) => {
+                for Known { checkpoint, public_key, .. } in known {
+                    match database.add_shared(SharedKind::GatewayKey, &checkpoint.key_id, public_key) {
+                        // A key is named after itself, so the one that is there is the same.
+                        Ok(_) | Err(SharedFault::Changed) => {}
+                        Err(SharedFault::Database(fault)) => return Err(fault.into()),
+                    }
+                    database.keep_checkpoint(checkpoint)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+pub(super) enum Writer {
+    Files(SegmentLog),
+    Stored(Box<PostgresLog>),
+}
+
+impl Writer {
+    pub(super) fn last_timestamp(&self) -> Option<Timestamp> {
+        match self {
+            Self::Files(log) => log.last_timestamp(),
+            Self::Stored(log) => log.last_timestamp(),
+        }
+    }
+
+    pub(super) fn append(&mut self, batches: &mut Vec<Batch>) -> Result<(), MoveFault> {
+        match self {
+            Self::Files(log) => {
+                for batch in batches.iter() {
+                    log.append(batch.after(), batch).map_err(MoveFault::Append)?;
+                }
+            }
+            Self::Stored(log) => {
+                if let Some(first) = batches.first() {
+                    log.append_all(first.after(), batches).map_err(MoveFault::Append)?;
+                }
+            }
+        }
+        batches.clear();
+        Ok(())
+    }
+}
+
+/// What `audit export` would print of a database, for the verifier; counts the bodies that it passes.
+struct ExportText<'e> {
+    batches: Box<dyn Iterator<Item = Result<Recorded, PostgresFault>>>,
+    topic_id: &'e str,
+    text: io::Cursor<Vec<u8>>,
+    bodies: u64,
+    fault: &'e mut Option<PostgresFault>,
+    tell: &'e mut dyn FnMut(u64),
+}
+
+impl Read for ExportText<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.text.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let recorded = match self.batches.next() {
+                None => return Ok(0),
+                Some(Ok(recorded)) => recorded,
+                Some(Err(fault)) => {
+                    let error = io::Error::other(fault.to_string());
+                    *self.fault = Some(fault);
+                    return Err(error);
+                }
+            };
+            let mut text = Vec::new();
+            for part in &recorded.parts {
+                match part {
+                    Part::Body(..) => self.bodies += 1,
+                    Part::Entry(entry) => text.extend_from_slice(entry.to_line(self.topic_id).as_bytes()),
+                }
+            }
+            (self.tell)(recorded.last_sequence().unwrap_or(0));
+            self.text = io::Cursor::new(text);
+        }
+    }
+}

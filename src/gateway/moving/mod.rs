@@ -1,0 +1,200 @@
+//! Moving a ledger from a workspace's files to a database, or back.
+//!
+//! The target is closed until its copy has been verified, and the source is closed from before its last entry was
+//! read: at no moment can both be appended to. A move that was cut short goes on where it was when it is made again.
+
+mod ends;
+
+use std::path::{Path, PathBuf};
+
+use super::{GatewayFault, LockFault};
+use crate::ledger::postgres::PostgresFault;
+use crate::ledger::verify::Finding;
+use crate::ledger::{AppendFault, Batch, Closing, EntriesFault, Head, OpenFault};
+use crate::limits;
+use ends::End;
+
+/// Where a ledger is.
+#[derive(Clone)]
+pub enum Place {
+    Workspace(PathBuf),
+    /// A URL, which may have a password in it.
+    Database(String),
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Workspace(path) => write!(f, "Workspace({})", path.display()),
+            Self::Database(_) => f.write_str("Database([secret])"),
+        }
+    }
+}
+
+/// What was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    pub from: String,
+    pub to: String,
+    pub topic_id: String,
+    pub head: Head,
+    /// Entries that were there already when the move began.
+    pub resumed_at: u64,
+    /// Bodies in the copy.
+    pub bodies: u64,
+    /// Checkpoints that the copy was held against.
+    pub checkpoints: usize,
+}
+
+/// How far a move has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moving {
+    Copying { done: u64, all: u64 },
+    Verifying { done: u64, all: u64 },
+}
+
+/// Why a ledger was not moved. A target that was begun stays closed.
+#[derive(Debug)]
+pub enum MoveFault {
+    Lock(LockFault),
+    Gateway(GatewayFault),
+    Open(OpenFault),
+    Entries(EntriesFault),
+    Database(PostgresFault),
+    Append(AppendFault),
+    Io {
+        path: PathBuf,
+        why: String,
+    },
+    /// There is nothing to move.
+    Empty(String),
+    /// The source was restored from a backup and has not said so in its ledger yet.
+    Restored(PathBuf),
+    /// The source is half of a move, or was moved elsewhere.
+    SourceClosed {
+        place: String,
+        why: Closing,
+    },
+    /// The target has entries and is open: somebody may be using it.
+    TargetInUse(String),
+    /// The target has another ledger, or another entry than the source, or more of them.
+    TargetDiffers {
+        place: String,
+        sequence: u64,
+    },
+    /// An entry of the source does not follow from the one before it.
+    SourceDamaged {
+        sequence: u64,
+    },
+    /// The copy does not verify.
+    Unsound(Finding),
+}
+
+impl std::fmt::Display for MoveFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Lock(fault) => write!(f, "{fault}"),
+            Self::Gateway(fault) => write!(f, "{fault}"),
+            Self::Open(fault) => write!(f, "{fault}"),
+            Self::Entries(fault) => write!(f, "{fault}"),
+            Self::Database(fault) => write!(f, "{fault}"),
+            Self::Append(fault) => write!(f, "{fault}"),
+            Self::Io { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Empty(place) => write!(f, "{place} has no entries yet"),
+            Self::Restored(path) => write!(
+                f,
+                "{} is there: the workspace was restored from a backup, and its new epoch has not begun; start it once, then copy",
+                path.display()
+            ),
+            Self::SourceClosed { place, why } => write!(f, "the ledger in {place} cannot be copied: {why}"),
+            Self::TargetInUse(place) => {
+                write!(f, "the ledger in {place} has entries and is open: somebody may be using it")
+            }
+            Self::TargetDiffers { place, sequence: 0 } => write!(f, "{place} has another ledger"),
+            Self::TargetDiffers { place, sequence } => {
+                write!(
+                    f,
+                    "entry {sequence} in {place} is not in the ledger that is to be copied; nothing was changed"
+                )
+            }
+            Self::SourceDamaged { sequence } => {
+                write!(
+                    f,
+                    "entry {sequence} does not follow from the one before it; the copy ends before it and stays closed"
+                )
+            }
+            Self::Unsound(finding) => write!(f, "the copy does not verify and stays closed: {finding}"),
+        }
+    }
+}
+
+impl std::error::Error for MoveFault {}
+
+impl From<PostgresFault> for MoveFault {
+    fn from(fault: PostgresFault) -> Self {
+        Self::Database(fault)
+    }
+}
+
+/// Copies a ledger with its bodies and checkpoints, verifies the copy, and opens it in the source's place.
+pub fn move_ledger(from: &Place, to: &Place, tell: &mut dyn FnMut(Moving)) -> Result<Moved, MoveFault> {
+    let source = End::source(from)?;
+    let (topic_id, head) = source.committed()?.ok_or_else(|| MoveFault::Empty(source.shown()))?;
+    let target = End::target(to, &topic_id)?;
+    if let Some(why) = source.closed()? {
+        let same = Closing::Copied { to: target.shown() };
+        if why != same {
+            return Err(MoveFault::SourceClosed { place: source.shown(), why });
+        }
+    }
+    let resumed_at = target.committed()?.map_or(Head::genesis(&topic_id), |(_, head)| head);
+    if resumed_at.sequence > 0 {
+        if target.closed()?.is_none() {
+            return Err(MoveFault::TargetInUse(target.shown()));
+        }
+        if !source.has(resumed_at)? {
+            return Err(MoveFault::TargetDiffers { place: target.shown(), sequence: resumed_at.sequence });
+        }
+    }
+    // Nothing was changed so far. The target first: should this end here, it is the target that cannot be used.
+    let unfinished = Closing::Unfinished { from: source.shown() };
+    target.set_closed(Some(&unfinished))?;
+    source.set_closed(Some(&Closing::Copied { to: target.shown() }))?;
+    // Whoever was appending has been waited for, or waits and will find the mark: this head is the last.
+    let (_, head) = source.committed()?.unwrap_or((topic_id.clone(), head));
+
+    let mut writer = target.writer(&topic_id, &unfinished)?;
+    let mut waiting: Vec<Batch> = Vec::new();
+    let (mut on, mut last_timestamp) = (resumed_at, writer.last_timestamp());
+    for batch in source.batches(resumed_at.sequence)? {
+        let batch = batch?.again(&topic_id, on, last_timestamp);
+        let batch = batch.map_err(|sequence| MoveFault::SourceDamaged { sequence })?;
+        (on, last_timestamp) = (batch.head(), Some(batch.last_timestamp()));
+        waiting.push(batch);
+        if waiting.iter().map(|batch| batch.text().len()).sum::<usize>() >= limits::MOVE_BYTES {
+            writer.append(&mut waiting)?;
+            tell(Moving::Copying { done: on.sequence, all: head.sequence });
+        }
+    }
+    writer.append(&mut waiting)?;
+    drop(writer);
+
+    let known = source.checkpoints()?;
+    let bodies = target.verify(&topic_id, head, &known, tell)?;
+    target.keep(&known)?;
+    target.set_closed(None)?;
+    let (from, to) = (source.shown(), target.shown());
+    let (resumed_at, checkpoints) = (resumed_at.sequence, known.len());
+    Ok(Moved { from, to, topic_id, head, resumed_at, bodies, checkpoints })
+}
+
+/// The place that somebody wrote on the command line.
+impl From<&str> for Place {
+    fn from(text: &str) -> Self {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            Self::Database(text.to_owned())
+        } else {
+            Self::Workspace(Path::new(text).to_owned())
+        }
+    }
+}
