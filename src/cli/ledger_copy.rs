@@ -106,6 +106,7 @@ fn exit(fault: &MoveFault) -> Exit {
         | MoveFault::TargetInUse(_)
         | MoveFault::TargetDiffers { .. }
         | MoveFault::SourceDamaged { .. }
+        | MoveFault::OtherHead
         | MoveFault::Unsound(_)
         | MoveFault::Append(_)
         | MoveFault::Database(_) => Exit::Refused,

@@ -226,7 +226,7 @@ impl End {
         };
         let hash = head.running_hash.to_string();
         if report.entries != head.sequence || report.last_running_hash.as_ref() != Some(&hash) {
-            return Err(MoveFault::TargetDiffers { place: self.shown(), sequence: report.entries });
+            return Err(MoveFault::OtherHead);
         }
         Ok(bodies)
     }

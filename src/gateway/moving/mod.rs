@@ -86,6 +86,8 @@ pub enum MoveFault {
     SourceDamaged {
         sequence: u64,
     },
+    /// The copy verifies, and ends with another entry.
+    OtherHead,
     /// The copy does not verify.
     Unsound(Finding),
 }
@@ -123,6 +125,12 @@ impl std::fmt::Display for MoveFault {
                     "entry {sequence} does not follow from the one before it; the copy ends before it and stays closed"
                 )
             }
+            Self::OtherHead => {
+                write!(
+                    f,
+                    "the copy ends with another entry than the ledger that was copied, and stays closed"
+                )
+            }
             Self::Unsound(finding) => write!(f, "the copy does not verify and stays closed: {finding}"),
         }
     }
@@ -156,6 +164,7 @@ pub fn move_ledger(from: &Place, to: &Place, tell: &mut dyn FnMut(Moving)) -> Re
             return Err(MoveFault::TargetDiffers { place: target.shown(), sequence: resumed_at.sequence });
         }
     }
+    let known = source.checkpoints()?;
     // Nothing was changed so far. The target first: should this end here, it is the target that cannot be used.
     let unfinished = Closing::Unfinished { from: source.shown() };
     target.set_closed(Some(&unfinished))?;
@@ -179,7 +188,6 @@ pub fn move_ledger(from: &Place, to: &Place, tell: &mut dyn FnMut(Moving)) -> Re
     writer.append(&mut waiting)?;
     drop(writer);
 
-    let known = source.checkpoints()?;
     let bodies = target.verify(&topic_id, head, &known, tell)?;
     target.keep(&known)?;
     target.set_closed(None)?;

@@ -80,6 +80,13 @@ fn split(url: &str) -> Result<(String, Asked), PostgresFault> {
     }
     let mut asked = Asked::default();
     let Some((address, parameters)) = url.split_once('?') else { return Ok((url.to_owned(), asked)) };
+    // A password with a `?` in it would be taken for parameters, and a fault would show it.
+    if parameters.contains('@') {
+        return Err(PostgresFault::Address(
+            "has `?` or `@` where neither can be; in a user name or password write them as %3F and %40"
+                .to_owned(),
+        ));
+    }
     let mut rest = Vec::new();
     for parameter in parameters.split('&') {
         match parameter.split_once('=').unwrap_or((parameter, "")) {
@@ -166,6 +173,7 @@ mod tests {
         check("postgres://u@h/d?target_session_attrs=any", Ok(("postgres://h:5432/d", true)));
         check("postgres://u:hunter2@h/d?sslrootcert=/nowhere/ca.pem", Err("/nowhere/ca.pem"));
         check("postgres://u:hunter2@h/d?colour=blue", Err("colour"));
+        check("postgres://u:?hunter2@h/d", Err("write them as %3F and %40"));
         check("postgres:///d", Err("names no host"));
         check("mysql://h/d", Err("does not begin with postgres://"));
     }

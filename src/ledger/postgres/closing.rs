@@ -28,7 +28,8 @@ impl Database {
     pub fn set_closed(&self, closing: Option<&Closing>) -> Result<(), PostgresFault> {
         let text = closing.map(Closing::to_text);
         self.wait(async {
-            let mut link = self.link().await?;
+            // A new connection: one that lay idle may have broken, and this is not done twice.
+            let mut link = Link::make(&self.0.address).await?;
             mark(&mut link, text.as_deref()).await?;
             self.give_back(link);
             Ok(())

@@ -118,7 +118,8 @@ impl Database {
 
     fn change_shared(&self, kind: SharedKind, name: &str, change: &Change<'_>) -> Result<u64, SharedFault> {
         let changed = self.wait(async {
-            let mut link = self.link().await?;
+            // A new connection: one that lay idle may have broken, and this is not done twice.
+            let mut link = Link::make(&self.0.address).await?;
             let changed = apply(&mut link, kind.as_str(), name, change).await?;
             self.give_back(link);
             Ok(changed)
