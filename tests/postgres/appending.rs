@@ -202,13 +202,14 @@ fn nothing_is_appended_to_a_ledger_once_it_is_closed() {
             let mut log = PostgresLog::open(&database, &[]).unwrap();
             append(&mut log, "a", 1).unwrap();
             begun.wait();
-            loop {
+            for _ in 0..10_000 {
                 match append(&mut log, "a", 1) {
                     Ok(_) => {}
-                    Err(AppendFault::Closed(why)) => break (log.head(), why),
+                    Err(AppendFault::Closed(why)) => return (log.head(), why),
                     Err(fault) => panic!("{fault}"),
                 }
             }
+            panic!("it was never closed")
         });
         begun.wait();
         database.set_closed(Some(&closing)).unwrap();

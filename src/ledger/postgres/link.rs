@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::poll_fn;
+use futures_util::future::{join_all, poll_fn};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_postgres::error::{Severity, SqlState};
@@ -15,6 +15,9 @@ use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket, Statement}
 use super::address::Address;
 use super::{PostgresFault, said};
 use crate::limits;
+
+/// What stands in the places of a statement.
+pub(super) type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
 
 /// A connection that is ready for use.
 pub(super) struct Link {
@@ -129,7 +132,7 @@ impl Link {
     pub(super) async fn rows(
         &mut self,
         sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        parameters: Parameters<'_>,
     ) -> Result<Vec<Row>, PostgresFault> {
         let statement = self.prepared(sql).await?;
         let rows = in_time(self.client.query(&statement, parameters)).await?;
@@ -140,7 +143,7 @@ impl Link {
     pub(super) async fn row(
         &mut self,
         sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        parameters: Parameters<'_>,
     ) -> Result<Option<Row>, PostgresFault> {
         Ok(self.rows(sql, parameters).await?.into_iter().next())
     }
@@ -155,10 +158,26 @@ impl Link {
     pub(super) async fn change(
         &mut self,
         sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        parameters: Parameters<'_>,
     ) -> Result<u64, PostgresFault> {
         let statement = self.prepared(sql).await?;
         in_time(self.client.execute(&statement, parameters)).await
+    }
+
+    /// The same for several statements that are sent together; the fault of the first that failed.
+    pub(super) async fn changes(
+        &mut self,
+        statements: &[(&'static str, Parameters<'_>)],
+    ) -> Result<Vec<u64>, PostgresFault> {
+        let mut prepared = Vec::new();
+        for (sql, _) in statements {
+            prepared.push(self.prepared(sql).await?);
+        }
+        let all = prepared
+            .iter()
+            .zip(statements)
+            .map(|(one, (_, parameters))| self.client.execute(one, parameters));
+        in_time(async { join_all(all).await.into_iter().collect() }).await
     }
 
     /// Commits. Whatever is not a plain yes is unknown: the server may have committed before it failed to say so, and

@@ -11,10 +11,10 @@ use crate::ledger::chain::Head;
 use crate::proof::Digest;
 
 /// Everybody who appends has this lock on the table, so whoever takes a stronger one sees all that was appended and
-/// nothing that is being appended. No statement may be timed out from here on: a cancel during `commit` would end the
-/// wait for a synchronous standby, and not the commit.
-const BEGIN: &str = "begin; lock table handoffd_entries in row exclusive mode";
-const UNTIL_THE_END: &str = "set local statement_timeout = 0";
+/// nothing that is being appended. No statement is timed out: a cancel during `commit` would end the wait for a
+/// synchronous standby, and not the commit. The wait for another writer is still limited, by `lock_timeout`.
+const BEGIN: &str =
+    "begin; set local statement_timeout = 0; lock table handoffd_entries in row exclusive mode";
 
 const PUT_ENTRIES: &str = "insert into handoffd_entries (sequence, consensus_timestamp, running_hash, wire, ends_batch) \
      select * from unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::boolean[]) \
@@ -130,23 +130,18 @@ async fn statements(
     link.batch(BEGIN).await?;
     let hash = after.running_hash.as_bytes().as_slice();
     let Rows { sequences, timestamps, hashes, wires, ends, bodies } = rows;
-    let put = link
-        .change(
-            PUT_ENTRIES,
-            &[sequences, timestamps, hashes, wires, ends, &mark, &stored(after.sequence), &hash],
-        )
+    let (after, told) = (stored(after.sequence), format!("{} {}", head.sequence, head.running_hash));
+    let (texts, channel): (Vec<&[u8]>, _) =
+        (bodies.bodies.iter().map(AsRef::as_ref).collect(), channel(topic_id));
+    // Sent together. Should the first put nothing, the others are rolled back with it.
+    let counts = link
+        .changes(&[
+            (PUT_ENTRIES, &[sequences, timestamps, hashes, wires, ends, &mark, &after, &hash]),
+            (PUT_BODIES, &[&bodies.sequences, &bodies.places, &bodies.digests, &texts]),
+            (NOTIFY, &[&channel, &told]),
+        ])
         .await?;
-    if put != sequences.len() as u64 {
-        return Ok(false);
-    }
-    if !bodies.sequences.is_empty() {
-        let texts: Vec<&[u8]> = bodies.bodies.iter().map(AsRef::as_ref).collect();
-        link.change(PUT_BODIES, &[&bodies.sequences, &bodies.places, &bodies.digests, &texts]).await?;
-    }
-    let told = format!("{} {}", head.sequence, head.running_hash);
-    link.row(NOTIFY, &[&channel(topic_id), &told]).await?;
-    link.batch(UNTIL_THE_END).await?;
-    Ok(true)
+    Ok(counts.first() == Some(&(sequences.len() as u64)))
 }
 
 /// Why the condition did not hold.
