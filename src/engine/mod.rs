@@ -22,6 +22,7 @@ mod mentioning;
 mod own;
 mod past;
 mod record;
+mod recording;
 mod replay;
 mod report;
 mod routing;

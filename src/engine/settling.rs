@@ -9,7 +9,8 @@ use super::act::Asking;
 use super::candidate::{Asker, Candidate, Ruling};
 use super::decide::{Cover, late_reasons};
 use super::record::{Decided, LedgerPlace, Pass};
-use super::sequencer::{Sequencer, outcomes, write_decided};
+use super::recording::{codes_of, outcomes, write_decided};
+use super::sequencer::Sequencer;
 use super::task::Task;
 use super::{EngineFault, EngineHandle};
 use crate::authorization::{
@@ -200,7 +201,7 @@ impl Sequencer {
                     .iter()
                     .map(|(gate, outcome)| format!("{}:{}", gate.id(), outcome.as_str()))
                     .collect();
-                payload.texts("codes", &super::sequencer::codes_of(&reasons));
+                payload.texts("codes", &codes_of(&reasons));
                 payload.text("decision", decision.as_str());
                 payload.texts("gates", &shown);
                 payload.text("policyDigest", &policy_digest);
@@ -227,7 +228,7 @@ impl Sequencer {
         decided: &Arc<Decided>,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<(), EngineFault> {
-        let codes = super::sequencer::codes_of(&decided.reasons);
+        let codes = codes_of(&decided.reasons);
         let task = if decided.decision == Decision::Allowed {
             self.tell_task(task, Kind::TaskAvailable, Sender::System, batch, |_| {})?
         } else {

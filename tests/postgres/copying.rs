@@ -64,11 +64,8 @@ fn workspace() -> tempfile::TempDir {
     let workspace = tempfile::tempdir().unwrap();
     let root = workspace.path();
     assert_eq!(said(root, &["init"]).0, 0);
-    let in_force = handoffd::engine::InForce {
-        policies: Arc::new(handoffd::policy::Workspace::new(root).load_policies().unwrap()),
-        keyring: Arc::default(),
-        tokens: Vec::new(),
-    };
+    let policies = handoffd::policy::Workspace::new(root).load_policies().unwrap();
+    let in_force = handoffd::engine::InForce::of_files(Arc::new(policies), Arc::default(), Vec::new());
     let gateway = Gateway::open(root, "127.0.0.1:7420").unwrap();
     gateway.engine().put_in_force_and_wait(Arc::new(in_force)).unwrap();
     gateway.close().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! A hand: the only room that speaks to a database server. [`Database`] is the way to one, with a runtime of its own
 //! behind it, so that it can be called from any thread that may wait; [`PostgresLog`] appends, [`PostgresTail`] follows,
-//! and a [`Database`] reads back. `docs/decisions/013-postgresql.md` says why it is built like this.
+//! and a [`Database`] reads back. `docs/decisions/016-postgresql.md` says why it is built like this.
 //!
 //! Deliberately absent: a leader, a lease, a clock. The running hash that a batch was built on is all the coordination
 //! there is.
