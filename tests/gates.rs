@@ -73,6 +73,8 @@ fn is_pure(code: Code) -> bool {
         code,
         Code::BodyInvalid
             | Code::RouteBlocked
+            | Code::ApprovalRejected
+            | Code::ApprovalExpired
             | Code::AuthorizationUnknown
             | Code::AuthorizationExpired
             | Code::AuthorizationRevoked

@@ -220,9 +220,10 @@ fn a_routing_edit_is_adopted_into_the_policies_and_recorded_at_the_next_start() 
     serve_for_a_moment(root);
     let shown = json(root, &["state", "show"]);
     let table = &shown["routingTable"]["crypto-sage.execution-plane.v1"];
+    // Another agent does the work now: the route begins again, whatever it is declared for.
     assert_eq!(
         (&table["primaryAgentId"], &shown["promotion"]["currentStage"]),
-        (&Json::from("crypto-sage-2"), &Json::from("simulated"))
+        (&Json::from("crypto-sage-2"), &Json::from("dev"))
     );
     let tail =
         String::from_utf8(run(root, &["audit", "tail", "--no-follow", "--type", "route.declared"]).stdout)

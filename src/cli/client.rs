@@ -84,6 +84,19 @@ pub(super) enum Ask<'b> {
     Get,
     Delete,
     Post(Option<&'b [u8]>),
+    /// A Wire event.
+    Event(&'b [u8]),
+}
+
+impl Ask<'_> {
+    /// Why asking once more does nothing twice.
+    fn safe_because(self) -> &'static str {
+        match self {
+            Self::Post(Some(_)) => "with the same idempotencyKey",
+            Self::Event(_) => "with the same wire_id",
+            Self::Get | Self::Delete | Self::Post(None) => "which changes nothing",
+        }
+    }
 }
 
 /// An answer that is no problem.
@@ -352,7 +365,7 @@ impl Client {
             Ask::Get => self.with_token(self.agent.get(&url)).call(),
             Ask::Delete => self.with_token(self.agent.delete(&url)).call(),
             Ask::Post(None) => self.with_token(self.agent.post(&url)).send_empty(),
-            Ask::Post(Some(body)) => {
+            Ask::Post(Some(body)) | Ask::Event(body) => {
                 self.with_token(self.agent.post(&url)).content_type("application/json").send(body)
             }
         };
@@ -394,8 +407,9 @@ impl Client {
             };
             let wait_ms = wait_ms.min(limits::CLIENT_RETRY_WAIT_MS_MAX);
             context.printer.note(&format!(
-                "{why}; asking again in {} s, which is safe: it is done once (attempt {} of {})",
+                "{why}; asking again in {} s, {} (attempt {} of {})",
                 wait_ms as f64 / 1000.0,
+                ask.safe_because(),
                 attempt + 1,
                 limits::CLIENT_TRIES_MAX
             ));

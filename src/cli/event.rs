@@ -112,7 +112,7 @@ impl ReportEvent {
 /// The same event again is taken in once, so that it can be sent until there is an answer.
 fn send(client: &Client, path: &str, event: &Json, context: &Context) -> Result<Json, Trouble> {
     let body = event.to_string();
-    client.ask_patiently(Ask::Post(Some(body.as_bytes())), path, context).map(|reply| reply.body)
+    client.ask_patiently(Ask::Event(body.as_bytes()), path, context).map(|reply| reply.body)
 }
 
 fn tell(context: &Context, kind: Kind, reported: &Json) {

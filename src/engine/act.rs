@@ -54,8 +54,8 @@ impl Asking {
 }
 
 pub(super) trait Act: Send {
-    /// Does it, and keeps the answer.
-    fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>);
+    /// Does it, and keeps the answer. After a fault it may have been done in part.
+    fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault>;
 
     /// Gives the answer, or says why there is none.
     fn tell(self: Box<Self>, durable: Result<(), EngineFault>);
@@ -73,8 +73,11 @@ where
     R: FnMut(&mut Sequencer, &mut BatchBuilder<'_>) -> Result<T, EngineFault> + Send,
     D: FnOnce(Result<T, EngineFault>) + Send,
 {
-    fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>) {
-        self.answer = Some((self.run)(sequencer, batch));
+    fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
+        let answer = (self.run)(sequencer, batch);
+        let done = answer.as_ref().map(|_| ()).map_err(EngineFault::clone);
+        self.answer = Some(answer);
+        done
     }
 
     fn tell(self: Box<Self>, durable: Result<(), EngineFault>) {

@@ -416,6 +416,16 @@ impl ClaimIndex {
     pub(super) fn give_back(&mut self) {
         let mut taken = std::mem::take(&mut self.in_flight);
         taken.append(&mut self.building);
+        self.undo(taken);
+    }
+
+    /// What is being built is not going to be written: it gives back what it took.
+    pub(super) fn drop_building(&mut self) {
+        let taken = std::mem::take(&mut self.building);
+        self.undo(taken);
+    }
+
+    fn undo(&mut self, taken: Vec<Undo>) {
         for undo in taken.into_iter().rev() {
             match undo {
                 Undo::Handoff(name, was) => self.handoffs.restore(name, was),

@@ -196,15 +196,17 @@ impl Sequencer {
     }
 
     /// Looks at the handoffs whose time has come, a few at a time so that nobody waits long for it.
-    pub(super) fn tick(&mut self, batch: &mut BatchBuilder<'_>) {
+    pub(super) fn tick(&mut self, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
         let now = batch.time(self.now());
         for _ in 0..limits::TICK_LOOKS_MAX {
-            let Some(handoff_id) = self.due(now) else { return };
-            if self.look_at(&handoff_id, now, batch).is_err() {
+            let Some(handoff_id) = self.due(now) else { break };
+            if let Err(fault) = self.look_at(&handoff_id, now, batch) {
                 // What cannot be read now may be readable soon.
                 self.look_again(now.plus_seconds(1), &handoff_id);
+                return Err(fault);
             }
         }
+        Ok(())
     }
 
     fn look_at(

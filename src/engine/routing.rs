@@ -300,11 +300,15 @@ impl Sequencer {
         }
         let payload = envelope.payload();
         let code = payload.text("code").unwrap_or_default();
+        // These codes are the gateway's own; an agent that sends one has failed like any other.
+        let own = envelope.sender() == Sender::System;
         let (end, canary_end) = match envelope.kind() {
             Kind::TaskComplete => (LiveEnd::Completed, CanaryEnd::Completed),
-            Kind::TaskFailed if code == SILENT => (LiveEnd::Silent, CanaryEnd::Failed { code: Some(SILENT) }),
+            Kind::TaskFailed if own && code == SILENT => {
+                (LiveEnd::Silent, CanaryEnd::Failed { code: Some(SILENT) })
+            }
             // Marked by the rollback itself, which has the slot's end in its own event.
-            Kind::TaskFailed if code == ROLLED_BACK => return Ok(()),
+            Kind::TaskFailed if own && code == ROLLED_BACK => return Ok(()),
             Kind::TaskFailed => {
                 let critical = payload.flag("critical").unwrap_or(false);
                 (LiveEnd::Failed { code, critical }, CanaryEnd::Failed { code: Some(code) })

@@ -396,12 +396,21 @@ impl Sequencer {
         *durable = shipped.clone();
     }
 
+    /// What is being built is not going to be written.
+    pub(super) fn drop_building(&mut self) {
+        self.index.drop_building();
+        let [_, shipped, building] = &mut self.standing;
+        building.clone_from(shipped);
+        self.overlay_pins();
+    }
+
     pub(super) fn give_back(&mut self) {
         self.index.give_back();
         self.shipped = self.durable;
         let [durable, shipped, building] = &mut self.standing;
         shipped.clone_from(durable);
         building.clone_from(durable);
+        self.overlay_pins();
     }
 }
 

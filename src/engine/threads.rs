@@ -15,7 +15,7 @@ use super::health::Health;
 use super::record::Decided;
 use super::sequencer::Sequencer;
 use super::{EngineFault, Observer, Reply};
-use crate::ledger::{Batch, Follower, Log, Notice};
+use crate::ledger::{Batch, BatchBuilder, Follower, Log, Notice};
 use crate::limits;
 
 pub(super) enum Message {
@@ -148,6 +148,21 @@ fn write(
     }
 }
 
+/// Gives up the batch that is being built, with all it claimed; whoever waits for it is told.
+fn drop_batch<'t>(
+    sequencer: &mut Sequencer,
+    topic_id: &'t str,
+    batch: &mut BatchBuilder<'t>,
+    waiting: &mut Vec<Waiting>,
+    fault: &EngineFault,
+) {
+    sequencer.drop_building();
+    *batch = sequencer.new_batch(topic_id);
+    for one in waiting.drain(..) {
+        one.tell(Err(fault.clone()));
+    }
+}
+
 /// The sequencer's loop.
 fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Job>, observer: &dyn Observer) {
     const TICK: Duration = Duration::from_millis(limits::TICK_MS);
@@ -169,11 +184,16 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
         while let Some(message) = next {
             // One message at a time: whoever only asks gets a turn in between.
             let mut sequencer = desk.lock();
+            let began = batch.next_sequence();
+            let mut failed: Option<EngineFault> = None;
             match message {
                 Message::Candidate(_, reply) if stopping => reply(Err(EngineFault::Stopped)),
                 Message::Candidate(candidate, reply) => match sequencer.decide(*candidate, &mut batch) {
                     Ok(decided) => waiting.push(Waiting::Decision(reply, decided)),
-                    Err(fault) => reply(Err(fault)),
+                    Err(fault) => {
+                        failed = Some(fault.clone());
+                        reply(Err(fault));
+                    }
                 },
                 Message::Together(candidates) => {
                     for (candidate, reply) in candidates {
@@ -183,15 +203,21 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
                         }
                         match sequencer.decide(candidate, &mut batch) {
                             Ok(decided) => waiting.push(Waiting::Decision(reply, decided)),
-                            Err(fault) => reply(Err(fault)),
+                            Err(fault) => {
+                                failed = Some(fault.clone());
+                                reply(Err(fault));
+                            }
                         }
                     }
                 }
                 Message::Act(act) if stopping => act.tell(Err(EngineFault::Stopped)),
-                Message::Act(mut act) => {
-                    act.run(&mut sequencer, &mut batch);
-                    waiting.push(Waiting::Act(act));
-                }
+                Message::Act(mut act) => match act.run(&mut sequencer, &mut batch) {
+                    Ok(()) => waiting.push(Waiting::Act(act)),
+                    Err(fault) => {
+                        failed = Some(fault);
+                        act.tell(Ok(()));
+                    }
+                },
                 Message::Notice(notice) => sequencer.record_notice(notice, &mut batch),
                 Message::Written(Ok(())) => {
                     writing = false;
@@ -208,6 +234,10 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
                 }
                 Message::Stop => stopping = true,
             }
+            // A group is written whole or not at all: what a fault left half done takes the whole batch with it.
+            if let Some(fault) = failed.filter(|_| batch.next_sequence() != began) {
+                drop_batch(&mut sequencer, &topic_id, &mut batch, &mut waiting, &fault);
+            }
             sequencer.reached(&batch);
             drop(sequencer);
             next = if batch.text_bytes() < limits::BATCH_BYTES_MAX { messages.try_recv().ok() } else { None };
@@ -215,7 +245,12 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
         if !stopping {
             let mut sequencer = desk.lock();
             if sequencer.has_deadlines() {
-                sequencer.tick(&mut batch);
+                let began = batch.next_sequence();
+                if let Err(fault) = sequencer.tick(&mut batch)
+                    && batch.next_sequence() != began
+                {
+                    drop_batch(&mut sequencer, &topic_id, &mut batch, &mut waiting, &fault);
+                }
                 sequencer.reached(&batch);
             }
         }

@@ -61,6 +61,15 @@ impl Scene {
         assert_eq!((self.engine.grants(), self.engine.freezes()), (grants, freezes));
     }
 
+    fn put(&mut self, policies: &Arc<PolicySet>, keyring: Keyring) {
+        self.put_all(policies.clone(), Arc::new(keyring));
+    }
+
+    fn put_all(&mut self, policies: Arc<PolicySet>, keyring: Arc<Keyring>) {
+        self.rules = Arc::new(InForce::of_files(policies, keyring, Vec::new()));
+        self.engine.put_in_force_and_wait(self.rules.clone()).unwrap();
+    }
+
     fn record(&self) -> RouteRecord {
         self.engine.route(ROUTE).unwrap()
     }
@@ -345,7 +354,8 @@ fn a_failure_in_canary_rolls_the_route_back_and_marks_what_is_in_flight() {
     scene.go_live();
     let epoch = scene.record().epoch;
     let spec = scene.live(1);
-    scene.fails(&spec, "EXECUTION_TIMEOUT");
+    // The gateway's own code, in an agent's mouth, is a failure like any other.
+    scene.fails(&spec, ROLLED_BACK);
     scene.restart();
     let record = scene.record();
     assert_eq!((record.stage, record.blocked, record.epoch), (Stage::Simulated, true, epoch + 1));
@@ -441,5 +451,83 @@ fn another_primary_is_another_route_and_a_rollback_brings_the_old_one_back() {
     scene.engine.lift(ROUTE.into(), Lift::Pin, "the file is right".into(), rita()).unwrap().unwrap();
     assert!(scene.engine.overlaid_policies().is_none());
     assert_eq!(scene.record().route().unwrap().primary_agent_id, "somebody-else");
+    scene.engine.stop();
+}
+
+/// What was in force when it was asked is not what counts when somebody says yes.
+#[test]
+fn a_yes_after_a_key_a_policy_or_the_time_has_gone_allows_nothing() {
+    use crate::mentions::{Phase, PhaseAsk};
+    use crate::proof::{Key, Purpose, Secret};
+
+    let ring = || {
+        let mut ring = Keyring::default();
+        let secret = Secret::from_file_bytes(include_bytes!("../../../docs/examples/demo.key").to_vec());
+        ring.add(Key::hmac("demo-user-main-1", "user:main", Purpose::Envelope, secret).unwrap()).unwrap();
+        ring
+    };
+    // The envelope does not cover the mode, so the shipped example can be made a live one.
+    let mut spec: Json = serde_json::from_str(READ).unwrap();
+    spec["mode"] = json!("live");
+    spec["safety"]["requiresHumanApproval"] = json!(true);
+
+    type Change = fn(&mut Scene);
+    let changes: [(Change, &[Code]); 4] = [
+        (|_| {}, &[]),
+        (|scene| scene.put(&scene.rules.policies.clone(), Keyring::default()), &[Code::KeyUnknown]),
+        (
+            |scene| {
+                let mut route = scene.rules.policies.route(ROUTE).unwrap().clone();
+                route.aliases.clear();
+                let narrowed = scene.rules.policies.with_routes([(ROUTE.to_owned(), route)].into_iter());
+                let ring = scene.rules.keyring.clone();
+                scene.put_all(Arc::new(narrowed), ring);
+            },
+            &[Code::RouteTargetMismatch],
+        ),
+        (|scene| scene.world.at(4 * 60), &[Code::ApprovalExpired]),
+    ];
+    for (change, expected) in changes {
+        let mut scene = Scene::new();
+        scene.put(&scene.rules.policies.clone(), ring());
+        scene.go_live();
+        for phase in [Phase::GatedRead, Phase::GatedLive] {
+            scene.engine.move_phase(PhaseAsk { phase, reason: "tried it".into() }, rita()).unwrap().unwrap();
+        }
+        let asked = scene.submit(&spec);
+        assert_eq!(asked.decision, Decision::NeedsApproval, "{:?}", asked.reasons);
+        change(&mut scene);
+        let said = scene.approve(&spec, rita());
+        if expected == [Code::ApprovalExpired] {
+            eventually(|| scene.engine.inbox().count() == 0);
+            assert_eq!(scene.submit(&spec).decision, Decision::Expired);
+        } else {
+            let decided = said.unwrap();
+            assert_eq!(codes(&decided), expected);
+            assert_eq!(decided.decision == Decision::Allowed, expected.is_empty());
+        }
+        scene.engine.stop();
+    }
+}
+
+#[test]
+fn what_a_fault_leaves_half_done_is_not_written_at_all() {
+    let mut scene = Scene::new();
+    let head = scene.engine.head();
+    let half_done = scene.engine.ask_and_wait(|sequencer, batch| -> Result<(), EngineFault> {
+        let set =
+            crate::freeze::FreezeSet { mode: None, reason: "fire".into(), route_key: None, set_by: None };
+        let rita = crate::wire::Sender::Human("rita");
+        sequencer.note_own(crate::wire::Kind::FreezeSet, rita, batch, |payload| set.write(payload))?;
+        assert!(sequencer.building().freezes.find(&FreezeScope::ALL).is_some());
+        Err(EngineFault::NotDurable("in the middle".into()))
+    });
+    assert_eq!(half_done, Err(EngineFault::NotDurable("in the middle".into())));
+    assert_eq!((scene.engine.head(), scene.engine.freezes().all().count()), (head, 0));
+    let spec = handoff("hs_00000001", "key-00000001");
+    assert_eq!(scene.submit(&spec).decision, Decision::Allowed);
+    // The next event of the gateway's own stream has the number that was given back.
+    scene.engine.freeze(FreezeAsk { scope: FreezeScope::ALL, reason: "fire".into() }, rita()).unwrap();
+    scene.restart();
     scene.engine.stop();
 }
