@@ -12,6 +12,7 @@ mod act;
 mod candidate;
 mod claims;
 mod credentials;
+mod deadlines;
 mod decide;
 mod epoch;
 mod facts;

@@ -1,10 +1,10 @@
 //! What decides: claims in ledger order, and the events that a decision is.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::candidate::Candidate;
 use super::claims::{Before, ClaimIndex};
+use super::deadlines::Deadlines;
 use super::decide::{Step, own_facts, people, step};
 use super::epoch::{Epoch, EpochFacts};
 use super::facts::Facts;
@@ -41,9 +41,7 @@ pub(super) struct Sequencer {
     overlay: Arc<Overlay>,
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
-    /// When to look at which handoff. Hints: whoever looks finds out whether there is anything to do, so nothing
-    /// has to be taken back when a batch fails.
-    deadlines: BTreeSet<(Timestamp, Arc<str>)>,
+    deadlines: Deadlines,
 }
 
 impl Sequencer {
@@ -87,7 +85,8 @@ impl Sequencer {
         watched.extend(standing.inbox.by_end().map(|waiting| waiting.handoff_id.to_string()));
         let holders = standing.routes().filter_map(|(_, route)| route.canary.as_ref()?.holder.as_ref());
         watched.extend(holders.map(|holder| holder.handoff_id.clone()));
-        let deadlines = watched.into_iter().map(|handoff_id| (soon, handoff_id.into())).collect();
+        let mut deadlines = Deadlines::default();
+        watched.iter().for_each(|handoff_id| deadlines.look_again(soon, handoff_id));
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
         let standing = [standing.clone(), standing.clone(), standing];
@@ -166,13 +165,12 @@ impl Sequencer {
 
     /// Looks at a handoff at that time.
     pub(super) fn look_again(&mut self, at: Timestamp, handoff_id: &str) {
-        self.deadlines.insert((at, handoff_id.into()));
+        self.deadlines.look_again(at, handoff_id);
     }
 
     /// The next handoff whose time has come.
     pub(super) fn due(&mut self, now: Timestamp) -> Option<Arc<str>> {
-        let (at, _) = self.deadlines.first()?;
-        if *at > now { None } else { self.deadlines.pop_first().map(|(_, handoff_id)| handoff_id) }
+        self.deadlines.due(now)
     }
 
     /// Is there anything to look at, now or later?
