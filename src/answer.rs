@@ -127,6 +127,22 @@ impl Answer {
             (Pass::Dispatch { until }, Some(spec)) => take_along(decided, decided_at, spec, until, outfit),
             _ => None,
         };
+        Self::committed(decided, spec, decided_at, taken_along)
+    }
+
+    /// The answer to a person who said yes or no: what stands now, and nothing to take along, for the handoff is not
+    /// theirs to dispatch. Whoever submitted it gets that.
+    pub fn of_answered(decided: &Decided, spec: Option<&TaskSpec<'_>>, now: Timestamp) -> Self {
+        let decided_at = Timestamp::parse(&decided.decided_at).unwrap_or(now);
+        Self::committed(decided, spec, decided_at, None)
+    }
+
+    fn committed(
+        decided: &Decided,
+        spec: Option<&TaskSpec<'_>>,
+        decided_at: Timestamp,
+        taken_along: Option<(serde_json::Value, Receipt)>,
+    ) -> Self {
         let (dispatch, receipt) =
             taken_along.map_or((None, None), |(dispatch, receipt)| (Some(dispatch), Some(receipt)));
         let handoff = match decided.decision {

@@ -16,7 +16,9 @@ use std::path::Path;
 
 use handoffd::answer::Answer;
 use handoffd::contract::{Sealed, TaskSpec};
-use handoffd::dispatch::{Dispatch, DispatchFault, Receipt, ReceiptFacts, Settled, payload, receipt_until};
+use handoffd::dispatch::{
+    Dispatch, DispatchFault, Receipt, ReceiptFacts, Settled, payload, preview, receipt_until,
+};
 use handoffd::evidence::{HandoffPacket, of_handoff};
 use handoffd::gates::{Caller, Claims, Decision, Ground, judge};
 use handoffd::json::read;
@@ -145,6 +147,23 @@ fn a_plain_payload_is_the_task_spec_but_for_what_the_gateway_writes() {
     // It is still a TaskSpec.
     let text = dispatch(&forged, &route("plain", false)).to_string();
     assert!(TaskSpec::read(&read(text.as_bytes(), limits::TASK_SPEC).unwrap()).1);
+}
+
+/// A person approves what they see, so what they see is what is sent, but for the proof that it may be.
+#[test]
+fn what_is_shown_before_a_yes_is_what_is_sent_after_it_without_auth() {
+    for spec in [json_of(DIRECT), json_of(MENTION), json_of(LIVE)] {
+        for profile in ["plain", "execution-plane.v1"] {
+            let body = spec.to_string();
+            let document = read(body.as_bytes(), limits::TASK_SPEC).unwrap();
+            let route = route(profile, true);
+            let shown = preview(&TaskSpec::read(&document).0, &route, at(NOW)).unwrap();
+            let mut sent = dispatch(&spec, &route);
+            let auth = sent.as_object_mut().unwrap().shift_remove("auth");
+            assert_eq!(auth.is_some(), profile == "execution-plane.v1");
+            assert_eq!(shown, sent, "{profile}");
+        }
+    }
 }
 
 #[test]

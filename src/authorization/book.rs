@@ -44,9 +44,11 @@ pub enum GrantStanding {
 }
 
 impl GrantStanding {
+    pub const ALL: [Self; 4] = [Self::InForce, Self::Revoked, Self::Expired, Self::Spent];
+
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::InForce => "in force",
+            Self::InForce => "in_force",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
             Self::Spent => "spent",
@@ -186,6 +188,13 @@ impl GrantBook {
     /// All grants that are kept, the newest first.
     pub fn newest_first(&self) -> impl Iterator<Item = &Held> {
         self.grants.values().rev()
+    }
+
+    /// Those that were made before the one of that name, the newest first; all, where none is named.
+    pub fn newest_before(&self, name: Option<AuthorizationRef>) -> impl Iterator<Item = &Held> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let below = name.map_or(Unbounded, Excluded);
+        self.grants.range((Unbounded, below)).rev().map(|(_, held)| held)
     }
 
     /// How many are kept.

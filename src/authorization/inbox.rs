@@ -20,6 +20,8 @@ use crate::wire::{Fact, FactFault, Kind, StreamId};
 pub struct Waiting {
     pub handoff_id: Arc<str>,
     pub attempt: u32,
+    /// The entry that created it; the TaskSpec is kept before it.
+    pub created_sequence: u64,
     /// What is approved: this TaskSpec and no other.
     pub task_spec_digest: Digest,
     pub route_key: Option<String>,
@@ -49,6 +51,7 @@ pub struct Inbox {
 struct Created {
     handoff_id: Arc<str>,
     attempt: u32,
+    sequence: u64,
     facts: CreatedFacts,
 }
 
@@ -125,8 +128,8 @@ impl Inbox {
         let StreamId::Handoff { handoff_id, attempt } = fact.stream else { return Ok(()) };
         match fact.kind {
             Kind::TaskCreated => {
-                let handoff_id = Arc::from(handoff_id);
-                self.created = Some(Arc::new(Created { handoff_id, attempt, facts: fact.read()? }));
+                let (handoff_id, sequence) = (Arc::from(handoff_id), fact.sequence);
+                self.created = Some(Arc::new(Created { handoff_id, attempt, sequence, facts: fact.read()? }));
             }
             Kind::ApprovalRequested => {
                 let asked: ApprovalRequested = fact.read()?;
@@ -212,10 +215,11 @@ impl Inbox {
 }
 
 fn waiting(created: &Created, asked: &ApprovalRequested, at: Timestamp) -> Waiting {
-    let Created { handoff_id, attempt, facts } = created;
+    let Created { handoff_id, attempt, sequence, facts } = created;
     Waiting {
         handoff_id: handoff_id.clone(),
         attempt: *attempt,
+        created_sequence: *sequence,
         task_spec_digest: facts.task_spec_digest,
         route_key: facts.route_key.clone(),
         source: facts.source_agent.clone(),

@@ -19,11 +19,16 @@ pub(crate) fn proposed<'d>(spec: &TaskSpec<'d>, now: Timestamp, key: Option<&'d 
     map(spec, now, auth)
 }
 
+/// The envelope without what proves it.
+pub(super) fn unsigned(spec: &TaskSpec<'_>, at: Timestamp) -> Option<Json> {
+    Some(map(spec, at, None)?.instance().to_json())
+}
+
 /// The envelope as it is sent.
 pub(super) fn signed(spec: &TaskSpec<'_>, settled: &Settled, key: Option<&Key>) -> Option<Json> {
     let Settled { decided_at, running_hash } = settled;
     let Some(key) = key else {
-        return Some(map(spec, *decided_at, None)?.instance().to_json());
+        return unsigned(spec, *decided_at);
     };
     let auth = Auth { key_id: key.id(), nonce: nonce(running_hash.as_bytes()), signature: None };
     let mut envelope = map(spec, *decided_at, Some(auth))?.instance().to_json();

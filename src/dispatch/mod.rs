@@ -82,6 +82,15 @@ impl Dispatch {
     }
 }
 
+/// What would be sent if the handoff were allowed at that time: what a person looks at before saying yes. It has no
+/// `auth`, so that it is of no use to anybody else.
+pub fn preview(spec: &TaskSpec<'_>, route: &Route, at: Timestamp) -> Option<Json> {
+    match route.profile {
+        Profile::Plain => plain::fill(spec, at),
+        Profile::ExecutionPlaneV1 => execution_plane::unsigned(spec, at),
+    }
+}
+
 /// The payload of an allowed handoff on its route, signed with the key that the route names now.
 pub fn payload(
     spec: &TaskSpec<'_>,

@@ -23,6 +23,7 @@ mod follow;
 mod query;
 mod reader;
 mod rows;
+mod standing;
 mod status;
 mod store;
 mod words;

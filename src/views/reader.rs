@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 
 use super::claims::Claims;
 use super::cursor::{Cursor, Page};
@@ -35,7 +35,7 @@ impl Reader {
         cursor: Option<Cursor>,
         rows_max: usize,
     ) -> Result<Page<HandoffRow>, ViewsFault> {
-        let moment = self.connection.unchecked_transaction()?;
+        let moment = self.moment()?;
         let Some(wanted) = filter.resolve(&moment)? else { return Ok(Page::empty()) };
         let keys = range(&moment, filter.from, filter.to, cursor.map(Cursor::number))?;
         page(&moment, HANDOFFS, &wanted, keys, rows_max, handoff)
@@ -43,7 +43,7 @@ impl Reader {
 
     /// A handoff with its attempts and their entries.
     pub fn handoff(&self, handoff_id: &str) -> Result<Option<HandoffDetail>, ViewsFault> {
-        let moment = self.connection.unchecked_transaction()?;
+        let moment = self.moment()?;
         handoff_of(&moment, handoff_id)?.map_or(Ok(None), |number| detail(&moment, number))
     }
 
@@ -54,7 +54,7 @@ impl Reader {
         cursor: Option<Cursor>,
         rows_max: usize,
     ) -> Result<Page<EntryRow>, ViewsFault> {
-        let moment = self.connection.unchecked_transaction()?;
+        let moment = self.moment()?;
         let Some(wanted) = filter.resolve(&moment)? else { return Ok(Page::empty()) };
         let keys = range(&moment, filter.from, filter.to, cursor.map(Cursor::number))?;
         page(&moment, ENTRIES, &wanted, keys, rows_max, entry)
@@ -62,13 +62,18 @@ impl Reader {
 
     /// The entry of that number.
     pub fn entry(&self, sequence: u64) -> Result<Option<EntryRow>, ViewsFault> {
-        let moment = self.connection.unchecked_transaction()?;
+        let moment = self.moment()?;
         i64::try_from(sequence).map_or(Ok(None), |sequence| entry(&moment, sequence))
     }
 
     /// What has been claimed, as far as it is applied.
     pub fn claims(&self) -> Claims<'_> {
         Claims::on(&self.connection)
+    }
+
+    /// The tables as they are at one moment.
+    pub(super) fn moment(&self) -> Result<Transaction<'_>, ViewsFault> {
+        Ok(self.connection.unchecked_transaction()?)
     }
 
     #[cfg(test)]

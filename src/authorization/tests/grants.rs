@@ -243,7 +243,7 @@ fn a_grant_says_how_it_stands_and_is_revoked_once() {
     assert_eq!(newest, [reference(2), reference(1)]);
     let now = at("2026-02-18T19:30:00Z");
     let standing = |n: u8, now| book.find(&reference(n).to_string()).unwrap().standing(now, None).as_str();
-    assert_eq!((standing(1, now), standing(2, now)), ("revoked", "in force"));
+    assert_eq!((standing(1, now), standing(2, now)), ("revoked", "in_force"));
     assert_eq!(standing(2, at("2026-02-18T20:00:00Z")), "expired");
     assert_eq!(book.may_revoke(&reference(2).to_string()), Ok(reference(2)));
     assert_eq!(book.may_revoke(&reference(1).to_string()).unwrap_err().code(), "AUTHORIZATION_REVOKED");
