@@ -33,6 +33,21 @@ pub const GRANT_KEPT_S: i64 = 2 * GRANT_S_MAX;
 /// Handoffs that wait for a person at a time.
 pub const WAITING_APPROVALS_MAX: usize = 10_000;
 
+/// The body of an operator's act.
+pub const ACT: Bounds = Bounds { bytes_max: 64 * 1024, levels_max: 8 };
+
+/// How much of the TaskSpecs that wait one page shows; a page has at least one.
+pub const APPROVALS_PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long a caller may wait for a person in one request.
+pub const WAIT_S_MAX: u64 = 60;
+
+/// How many handoffs in flight the answer to a freeze names.
+pub const IN_FLIGHT_LISTED_MAX: usize = 1_000;
+
+/// How many handoffs a message may have led to for all of them to be named.
+pub const MESSAGE_HANDOFFS_LISTED_MAX: usize = 20;
+
 /// Messages that were held back by the mention phase and are remembered, so that duplicates are counted; and mentions
 /// that were marked as false positives and are remembered, so that none is counted twice.
 pub const SHADOW_CLAIMS_MAX: usize = 10_000;

@@ -13,6 +13,7 @@
 
 mod api {
     mod contract;
+    mod delegated;
     mod harness;
     mod wire;
 
@@ -21,6 +22,8 @@ mod api {
     mod events;
     mod health;
     mod hostile;
+    mod humans;
+    mod mentions;
     mod rules;
     mod shutdown;
     mod signing;

@@ -15,7 +15,7 @@ use super::call::{Call, RequestBody, read};
 use super::endpoint::{Endpoint, Place};
 use super::endpoints::ENDPOINTS;
 use super::problem::{Kind, Problem};
-use super::query::Query;
+use super::query::{Query, asked_to_wait};
 use super::spans::Span;
 use super::trace::Trace;
 use crate::callers::{Caller, RequestFault, SIGNATURE_HEADER, SignedRequest, verify};
@@ -48,13 +48,15 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
     let spans = app.spans.clone().filter(|_| endpoint.act.is_some() && !endpoint.is_stream);
     trace.span = spans.as_ref().map(|_| Span::begin());
     let (outgoing, traced) = (trace.outgoing.clone(), trace.clone());
-    let patience = app.settings.server.request_timeout;
+    // Whoever waits for a person is not slow.
+    let asked = asked_to_wait(request.uri().query().unwrap_or_default(), endpoint);
+    let patience = app.settings.server.request_timeout * 2 + asked;
     let handling = handle(endpoint, app, captured, request, trace);
     let result = if endpoint.is_stream {
         handling.await
     } else {
         // Reading the body has a bound of its own; the rest waits for the disk at most.
-        tokio::time::timeout(patience * 2, handling).await.unwrap_or_else(|_| {
+        tokio::time::timeout(patience, handling).await.unwrap_or_else(|_| {
             Err(Problem::new(Kind::NotDurable, "the answer took too long")
                 .hint("send the same request again: it is decided once, however often it is sent"))
         })

@@ -66,6 +66,8 @@ pub(super) enum Form {
     },
     /// RFC 3339.
     Time,
+    /// Whole seconds to wait, such as `30s`, at most [`crate::limits::WAIT_S_MAX`].
+    Wait,
     /// A page's cursor.
     Cursor,
     OneOf(fn() -> Vec<&'static str>),

@@ -1,19 +1,20 @@
 //! Submitting and checking one TaskSpec.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::oneshot;
 
+use super::App;
 use super::call::Call;
 use super::endpoint::Answer as HttpAnswer;
 use super::metrics::Step;
 use super::problem::{Kind, Problem};
 use crate::answer::{Answer, Outfit};
-use crate::callers::{Caller, Role};
+use crate::callers::{Caller, Role, Token};
 use crate::contract::TaskSpec;
 use crate::engine::{Asker, Candidate, Decided, EngineFault, Ruling};
 use crate::gates::{Code, Decision, Reason};
@@ -21,6 +22,7 @@ use crate::gateway::{Gateway, Rules};
 use crate::json::read;
 use crate::limits;
 use crate::os::clock;
+use crate::wire::StreamId;
 
 /// `POST /v1/handoffs`.
 pub(super) async fn submit(mut call: Call) -> HttpAnswer {
@@ -30,8 +32,8 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let metrics = call.app.metrics.clone();
     let began = call.step(Step::Read, began);
     let body = text_of(&bytes).inspect_err(|_| metrics.unreadable())?;
-    let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Submit));
-    let candidate = Candidate::judge(body.clone(), ruling, clock::now()).map_err(|fault| {
+    let judged_by = ruling(&call.rules, asker(call.caller()?, Purpose::Submit));
+    let candidate = Candidate::judge(body.clone(), judged_by, clock::now()).map_err(|fault| {
         metrics.unreadable();
         Problem::from(&fault)
     })?;
@@ -41,8 +43,18 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let (sender, receiver) = oneshot::channel();
     // A caller that has gone away is told nothing; the decision stands all the same.
     call.app.gateway.engine().submit(candidate, Box::new(move |result| drop(sender.send(result))))?;
-    let decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
+    let mut decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
     let began = call.step(Step::Commit, began);
+    let patience = call.query.wait();
+    if decided.decision == Decision::NeedsApproval && !patience.is_zero() {
+        until_answered(&call.app, &decided, patience).await;
+        call.rules = call.app.rules.current();
+        still_counts(call.caller()?, &call.rules)?;
+        let judged_by = ruling(&call.rules, asker(call.caller()?, Purpose::Submit));
+        let again = Candidate::judge(body.clone(), judged_by, clock::now());
+        let again = again.map_err(|fault| Problem::from(&fault))?;
+        decided = as_it_stands(&call.app, again, &decided).await?;
+    }
     if let Some(span) = &call.trace.span {
         span.decided(&decided);
     }
@@ -50,6 +62,52 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let response = respond(status(&decided), &answer, decided.handoff_id.as_deref());
     call.step(Step::Answer, began);
     Ok(response)
+}
+
+/// Waits until somebody has answered what waits, the time is over, or the gateway stops.
+async fn until_answered(app: &App, decided: &Decided, patience: Duration) {
+    let Some(handoff_id) = decided.handoff_id.as_deref() else { return };
+    let (gateway, stream) = (&app.gateway, StreamId::Handoff { handoff_id, attempt: decided.attempt });
+    let stream_id = stream.to_string();
+    // In this order: an answer that comes in between is heard, and one that came before is seen.
+    let mut listener = gateway.listen(gateway.engine().head() + 1);
+    if gateway.engine().inbox().find(handoff_id).is_err() {
+        return;
+    }
+    let mut stopping = app.stopping.subscribe();
+    let answered = async {
+        while let Some(told) = listener.next().await {
+            let ends = matches!(told.kind.as_str(), "task.available" | "task.rejected" | "task.cancelled");
+            if ends && told.stream_id == stream_id {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = answered => {}
+        _ = stopping.wait_for(|stopping| *stopping) => {}
+        () = tokio::time::sleep(patience) => {}
+    }
+}
+
+/// What a TaskSpec that was decided before has come to. The same key and content is decided once, so asking again
+/// changes nothing; for this caller it is still the first answer.
+async fn as_it_stands(app: &App, again: Candidate, first: &Decided) -> Result<Arc<Decided>, Problem> {
+    let (sender, receiver) = oneshot::channel();
+    app.gateway.engine().submit(again, Box::new(move |result| drop(sender.send(result))))?;
+    let decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
+    Ok(Arc::new(Decided { replayed: first.replayed, ..(*decided).clone() }))
+}
+
+/// Whoever waited may have lost its token meanwhile, and must not be handed what was allowed.
+fn still_counts(caller: &Caller, rules: &Rules) -> Result<(), Problem> {
+    let now = clock::now();
+    let counts = |token: &Token| token.fingerprint() == caller.token_id() && token.is_valid_at(now);
+    if rules.roster.tokens().iter().any(counts) {
+        Ok(())
+    } else {
+        Err(Problem::new(Kind::AuthTokenUnknown, "the token no longer counts"))
+    }
 }
 
 /// `POST /v1/handoffs/check`.

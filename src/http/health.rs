@@ -72,6 +72,14 @@ fn condition(app: &App) -> Condition {
     if let Some(failed) = app.rules.failed() {
         degraded.push(one("policies", failed.why, "the set before it stays in force; correct the file"));
     }
+    for freeze in app.gateway.engine().freezes().all() {
+        // Who and why is not for everybody who may ask whether the gateway is ready.
+        degraded.push(one(
+            "freeze",
+            format!("frozen: {} since {}", freeze.scope, freeze.at),
+            "an operator lifts it when it is safe: handoffd freeze lift",
+        ));
+    }
     Condition { failing, degraded }
 }
 

@@ -66,6 +66,11 @@ struct ByEndpoint {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCounter {
+    counter: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PolicyInfo {
     digest: String,
 }
@@ -99,6 +104,9 @@ pub struct Metrics {
     sink_behind: Gauge<u64, AtomicU64>,
     sink_faults: Counter,
     spans_dropped: Counter,
+    approvals_waiting: Gauge,
+    freezes: Gauge,
+    mentions: Family<ByCounter, Counter>,
     /// Two who ask at once must not both add what was counted elsewhere.
     rendering: Mutex<()>,
 }
@@ -142,6 +150,9 @@ impl Metrics {
             sink_behind: Gauge::default(),
             sink_faults: Counter::default(),
             spans_dropped: Counter::default(),
+            approvals_waiting: Gauge::default(),
+            freezes: Gauge::default(),
+            mentions: Family::default(),
             rendering: Mutex::default(),
             registry: Registry::default(),
         };
@@ -230,6 +241,17 @@ impl Metrics {
             made.spans_dropped.clone(),
         );
         registry.register(
+            "approvals_waiting",
+            "Handoffs that wait for a person",
+            made.approvals_waiting.clone(),
+        );
+        registry.register("freezes", "Freezes that hold", made.freezes.clone());
+        registry.register(
+            "mentions",
+            "Mentions that were judged, by what was counted of them, in the whole ledger",
+            made.mentions.clone(),
+        );
+        registry.register(
             "build",
             "What is running",
             Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
@@ -292,6 +314,21 @@ impl Metrics {
         if let Some(spans) = &app.spans {
             let counted = self.spans_dropped.get();
             self.spans_dropped.inc_by(spans.dropped().saturating_sub(counted));
+        }
+        self.approvals_waiting.set(i64::try_from(engine.inbox().count()).unwrap_or(i64::MAX));
+        self.freezes.set(i64::try_from(engine.freezes().all().count()).unwrap_or(i64::MAX));
+        let seen = *engine.mentions().total();
+        let counted = [
+            ("candidates", seen.candidates),
+            ("would_allow", seen.would_allow),
+            ("loops_stopped", seen.loops_stopped),
+            ("duplicates_stopped", seen.duplicates_stopped),
+            ("expired", seen.expired),
+            ("false_positives", seen.false_positives),
+        ];
+        for (name, number) in counted {
+            let counter = self.mentions.get_or_create(&ByCounter { counter: name });
+            counter.inc_by(number.saturating_sub(counter.get()));
         }
         let digest = app.rules.current().in_force.policies.digest().to_string();
         self.policy.clear();

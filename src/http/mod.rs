@@ -4,6 +4,9 @@
 //! table of all there is; `door.rs` stands before every handler; `listener.rs` has the sockets. Decisions are the
 //! engine's, and so are their words: nothing here allows anything.
 
+mod act_schemas;
+mod acts;
+mod approvals;
 mod audit;
 mod batch;
 mod call;
@@ -12,10 +15,13 @@ mod endpoint;
 mod endpoints;
 mod events;
 mod evidence;
+mod freezes;
+mod grants;
 mod handoffs;
 mod health;
 mod limiter;
 mod listener;
+mod mentions;
 mod metrics;
 mod openapi;
 mod places;

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse as _;
 use serde_json::{Map, Value as Json, json};
 
+use super::act_schemas::act_schemas;
 use super::call::Call;
 use super::endpoint::{Answer, Content, Endpoint, Form, Parameter, Place};
 use super::endpoints::ENDPOINTS;
@@ -28,7 +29,7 @@ pub fn document() -> Json {
         }
     }
     let mut schemas = Map::new();
-    for (name, schema) in SCHEMAS {
+    for (name, schema) in SCHEMAS.iter().copied().chain(act_schemas()) {
         let schema = serde_json::from_str(schema).unwrap_or_default();
         add_schema(name, schema, &mut schemas);
     }
@@ -179,6 +180,7 @@ fn parameter(parameter: &Parameter) -> Json {
         Form::Text { max } => json!({"type": "string", "minLength": 1, "maxLength": max}),
         Form::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
         Form::Time => json!({"type": "string", "format": "date-time"}),
+        Form::Wait => json!({"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)s$"}),
         Form::Cursor => json!({"type": "string", "pattern": "^c[0-9a-f]{1,16}$"}),
         Form::OneOf(words) => json!({"type": "string", "enum": words()}),
     };

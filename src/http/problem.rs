@@ -64,6 +64,25 @@ kinds! {
     WireTerminal = "WIRE_TERMINAL", CONFLICT, "The stream has ended";
     WireTransition = "WIRE_TRANSITION", CONFLICT, "The event does not follow from where the handoff stands";
     WireArtifact = "WIRE_ARTIFACT", UNPROCESSABLE_ENTITY, "The artifacts are not as the event says";
+    ActInvalid = "ACT_INVALID", UNPROCESSABLE_ENTITY, "The body does not say what it must";
+    AuthorizationNotHuman = "AUTHORIZATION_NOT_HUMAN", FORBIDDEN, "Only a person can make a grant";
+    AuthorizationOwn = "AUTHORIZATION_OWN", FORBIDDEN, "Nobody grants their own";
+    AuthorizationFull = "AUTHORIZATION_FULL", SERVICE_UNAVAILABLE, "There are as many grants as can be kept";
+    AuthorizationUnknown = "AUTHORIZATION_UNKNOWN", NOT_FOUND, "There is no such grant";
+    AuthorizationRevoked = "AUTHORIZATION_REVOKED", CONFLICT, "The grant was revoked before";
+    ApprovalNotHuman = "APPROVAL_NOT_HUMAN", FORBIDDEN, "Only a person can answer for a person";
+    ApprovalOwn = "APPROVAL_OWN", FORBIDDEN, "Nobody approves their own";
+    ApprovalNotWaiting = "APPROVAL_NOT_WAITING", CONFLICT, "The handoff does not wait for anybody";
+    ApprovalExpired = "APPROVAL_EXPIRED", CONFLICT, "The time to answer is over";
+    ApprovalTwice = "APPROVAL_TWICE", CONFLICT, "The same person said yes before";
+    ApprovalHeld = "APPROVAL_HELD", CONFLICT, "It would not be allowed now, and still waits";
+    ApprovalOtherTaskSpec = "APPROVAL_OTHER_TASK_SPEC", CONFLICT, "What waits is not what was looked at";
+    ApprovalFull = "APPROVAL_FULL", SERVICE_UNAVAILABLE, "As many handoffs wait for a person as can be kept";
+    FreezeNotSet = "FREEZE_NOT_SET", CONFLICT, "Exactly this is not frozen";
+    MentionPhaseSame = "MENTION_PHASE_SAME", CONFLICT, "Mentions are in this phase already";
+    MentionPhaseSkipped = "MENTION_PHASE_SKIPPED", CONFLICT, "The phase goes up one step at a time";
+    MentionMarkedAlready = "MENTION_MARKED_ALREADY", CONFLICT, "The mention was marked before";
+    MentionAmbiguous = "MENTION_AMBIGUOUS", CONFLICT, "The message led to several handoffs";
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }
 

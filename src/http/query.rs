@@ -1,10 +1,12 @@
 //! The query, read strictly: what an endpoint does not know is an error, not a silence.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::endpoint::{Endpoint, Form, Parameter, Place};
 use super::problem::{Kind, Problem};
 use crate::json::printable;
+use crate::limits;
 use crate::timestamp::Timestamp;
 use crate::views::Cursor;
 
@@ -52,9 +54,29 @@ impl Query {
         Timestamp::parse(self.text(name)?)
     }
 
+    /// How long the caller wants to wait for a person; not at all unless it says so.
+    pub(super) fn wait(&self) -> Duration {
+        self.text("wait").and_then(wait).unwrap_or_default()
+    }
+
     pub(super) fn cursor(&self) -> Option<Cursor> {
         self.text("cursor")?.parse().ok()
     }
+}
+
+/// How long a request to this endpoint asks to be kept waiting. What is no wait is refused later, by its form.
+pub(super) fn asked_to_wait(text: &str, endpoint: &Endpoint) -> Duration {
+    if !endpoint.query().any(|parameter| matches!(parameter.form, Form::Wait)) {
+        return Duration::ZERO;
+    }
+    text.split('&').find_map(|pair| wait(pair.strip_prefix("wait=")?)).unwrap_or_default()
+}
+
+/// Whole seconds, written in one way.
+fn wait(text: &str) -> Option<Duration> {
+    let digits = text.strip_suffix('s')?;
+    let seconds = digits.parse::<u64>().ok().filter(|seconds| seconds.to_string() == digits)?;
+    (seconds <= limits::WAIT_S_MAX).then(|| Duration::from_secs(seconds))
 }
 
 impl Parameter {
@@ -73,6 +95,8 @@ impl Parameter {
             }
             Form::Time if Timestamp::parse(value).is_some() => return Ok(()),
             Form::Time => "an RFC 3339 date-time, such as 2026-02-18T19:38:00Z".to_owned(),
+            Form::Wait if wait(value).is_some() => return Ok(()),
+            Form::Wait => format!("whole seconds from 0s to {}s, such as 30s", limits::WAIT_S_MAX),
             Form::Cursor if value.parse::<Cursor>().is_ok() => return Ok(()),
             Form::Cursor => "what the page before this one gave as `next`".to_owned(),
             Form::OneOf(words) if words().contains(&value) => return Ok(()),
@@ -108,6 +132,16 @@ fn decode(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_is_whole_seconds_within_bounds() {
+        for (text, seconds) in [("0s", Some(0)), ("30s", Some(30)), ("60s", Some(60)), ("61s", None)] {
+            assert_eq!(wait(text), seconds.map(Duration::from_secs), "{text}");
+        }
+        for bad in ["", "s", "30", "030s", "+3s", "1m", "-1s", "1.5s", "99999999999999999999s"] {
+            assert_eq!(wait(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn percent_encoding_is_taken_apart() {

@@ -153,7 +153,10 @@ const PROBLEM: &str = r#"{"type": "object", "required": ["type", "title", "statu
     "pointer": {"type": "string", "description": "Into the body, or the name of a parameter or header"},
     "hint": {"type": "string", "description": "What to do"},
     "expected": {"type": "integer", "description": "Of WIRE_SEQUENCE: the next number in the stream"},
-    "faults": {"type": "array", "items": {"type": "object"}, "description": "Everything that is wrong with an event"}}}"#;
+    "faults": {"type": "array", "items": {"type": "object"}, "description": "Everything that is wrong with an event or a body"},
+    "reasons": {"type": "array", "items": {"type": "object"}, "description": "Of APPROVAL_HELD: what stands against it now"},
+    "frozen": {"type": "array", "items": {"type": "object"}, "description": "Of FREEZE_NOT_SET: what is frozen"},
+    "handoffIds": {"type": "array", "items": {"type": "string"}, "description": "Of MENTION_AMBIGUOUS: which there are"}}}"#;
 
 const WIRE_EVENT: &str = r#"{"type": "object", "required": ["wire", "wire_id", "type", "ts", "sender", "payload", "stream"],
     "description": "docs/schemas/agent-wire/v1.1 has the schema of every type", "properties": {

@@ -61,7 +61,23 @@ const MAY: &[(&str, &str)] = &[
     ("getHandoff", "orchestrator agent operator harness auditor admin"),
     ("streamHandoff", "orchestrator agent operator harness auditor admin"),
     ("getEvidence", "orchestrator agent operator harness auditor admin"),
+    ("reportEvent", "orchestrator agent operator"),
     ("convertEvidence", "orchestrator agent operator harness auditor admin"),
+    ("listAuthorizations", "operator auditor admin"),
+    ("makeAuthorization", "operator"),
+    ("getAuthorization", "operator auditor admin"),
+    ("revokeAuthorization", "operator"),
+    ("listApprovals", "operator auditor admin"),
+    ("getApproval", "operator auditor admin"),
+    ("answerApproval", "operator"),
+    ("listFreezes", "operator auditor admin"),
+    ("freeze", "operator admin"),
+    ("unfreeze", "operator"),
+    ("getMentionPhase", "operator auditor admin"),
+    ("moveMentionPhase", "operator"),
+    ("listMentions", "operator auditor admin"),
+    ("getMentionMetrics", "operator auditor admin"),
+    ("markMention", "operator"),
     ("listEntries", "operator auditor admin"),
     ("getEntry", "operator auditor admin"),
     ("streamEntries", "operator auditor admin"),
@@ -100,6 +116,7 @@ fn a_role_may_do_what_is_its_own_and_nothing_else() {
         // Nothing that they name is there, and a stream that may be read is asked for in a wrong way: it would go on.
         let target = template.replace("{sequence}", "999999").replace("{id}", "hs_nothing_here");
         let target = target.replace("{token}", "nobody").replace("{key}", "nothing");
+        let target = target.replace("{ref}", "authz_nothing").replace("{message}", "1473395000000000001");
         let target = if id == "streamEntries" { format!("{target}?from=0") } else { target };
         for (role, token) in &tokens {
             let reply = daemon.send(&Request::new(&method, &target).token(token));

@@ -41,6 +41,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             description: "Asks for a handoff. The decision is durable before the answer leaves; sent again with the \
                 same idempotencyKey and content it is the same decision.",
             act: Some(Act::Submit),
+            parameters: vec![query(
+                "wait",
+                Form::Wait,
+                "30s",
+                "How long to wait where a person must say yes: the answer is then what became of it by that time",
+            )],
             body: spec(),
             answers: DECIDED.to_vec(),
             ..get(

@@ -10,6 +10,7 @@ macro_rules! handler {
 
 mod audit;
 mod handoffs;
+mod humans;
 mod open;
 mod rules;
 
@@ -90,6 +91,12 @@ fn get(
 
 /// All of them, in the order in which `/openapi.json` shows them.
 pub(super) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
-    let groups = [handoffs::endpoints(), audit::endpoints(), rules::endpoints(), open::endpoints()];
+    let groups = [
+        handoffs::endpoints(),
+        humans::endpoints(),
+        audit::endpoints(),
+        rules::endpoints(),
+        open::endpoints(),
+    ];
     groups.into_iter().flatten().collect()
 });
