@@ -24,6 +24,7 @@ mod api {
     mod hostile;
     mod humans;
     mod mentions;
+    mod people_cli;
     mod rules;
     mod shutdown;
     mod signing;

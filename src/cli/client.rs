@@ -83,6 +83,8 @@ impl fmt::Debug for Client {
 pub(super) enum Ask<'b> {
     Get,
     Delete,
+    DeleteWith(&'b [u8]),
+    Put(&'b [u8]),
     Post(Option<&'b [u8]>),
     /// A Wire event.
     Event(&'b [u8]),
@@ -364,6 +366,14 @@ impl Client {
         let sent = match ask {
             Ask::Get => self.with_token(self.agent.get(&url)).call(),
             Ask::Delete => self.with_token(self.agent.delete(&url)).call(),
+            // A body says what is to be undone, where a path cannot.
+            Ask::DeleteWith(body) => {
+                let request = self.with_token(self.agent.delete(&url)).force_send_body();
+                request.content_type("application/json").send(body)
+            }
+            Ask::Put(body) => {
+                self.with_token(self.agent.put(&url)).content_type("application/json").send(body)
+            }
             Ask::Post(None) => self.with_token(self.agent.post(&url)).send_empty(),
             Ask::Post(Some(body)) | Ask::Event(body) => {
                 self.with_token(self.agent.post(&url)).content_type("application/json").send(body)

@@ -4,7 +4,10 @@
 //! or done, 1 denied, expired or failed, 2 usage or unreadable input, 3 unavailable, 4 needs approval.
 
 mod adopt;
+mod approvals;
+mod asking;
 mod audit;
+mod authorize;
 mod backup;
 mod check;
 mod client;
@@ -14,12 +17,14 @@ mod demo;
 mod doctor;
 mod event;
 mod evidence;
+mod freeze;
 mod in_force;
 mod init;
 mod key;
 mod ledger;
 mod ledger_copy;
 mod logging;
+mod mention;
 mod notify;
 mod policy;
 mod printer;
@@ -75,6 +80,18 @@ enum Command {
     Event(event::ReportEvent),
     /// Sign the envelope of a delegated TaskSpec and print the TaskSpec
     Sign(sign::Sign),
+    /// Make, list, show and revoke grants
+    #[command(after_help = authorize::EXAMPLES)]
+    Authorize(client::Remote<authorize::AuthorizeCommand>),
+    /// Look at what waits for a person, and approve or reject it
+    #[command(after_help = approvals::EXAMPLES)]
+    Approvals(client::Remote<approvals::ApprovalsCommand>),
+    /// Stop decisions, and let them go on
+    #[command(after_help = freeze::EXAMPLES)]
+    Freeze(client::Remote<freeze::FreezeCommand>),
+    /// Roll mention-triggered work out, step by step
+    #[command(after_help = mention::EXAMPLES)]
+    Mention(client::Remote<mention::MentionCommand>),
     /// Manage the keys that prove who signed
     Key(client::Remote<key::KeyCommand>),
     /// Manage the tokens with which callers say who they are
@@ -168,6 +185,10 @@ pub fn run() -> ExitCode {
         Command::Submit(command) => command.run(&context),
         Command::Event(command) => command.run(&context),
         Command::Sign(command) => command.run(&context),
+        Command::Authorize(Remote { client, command }) => command.run(&context, &client),
+        Command::Approvals(Remote { client, command }) => command.run(&context, &client),
+        Command::Freeze(Remote { client, command }) => command.run(&context, &client),
+        Command::Mention(Remote { client, command }) => command.run(&context, &client),
         Command::Key(Remote { client, command }) => command.run(&context, &client),
         Command::Token(Remote { client, command }) => command.run(&context, &client),
         Command::Policy(command) => command.run(&context),
