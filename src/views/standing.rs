@@ -10,7 +10,7 @@ use super::words::number_of;
 const IN_FLIGHT: [Status; 4] = [Status::Available, Status::Claimed, Status::Working, Status::Blocked];
 
 /// Driven by the index on the status: few handoffs are open, whatever the number of those that have ended.
-const OPEN: &str = "FROM handoffs h CROSS JOIN attempts a ON a.created = h.current
+pub(super) const OPEN: &str = "FROM handoffs h CROSS JOIN attempts a ON a.created = h.current
     WHERE h.status = ?1 AND (?2 IS NULL OR +h.route = ?2) AND (?3 IS NULL OR a.mode = ?3)";
 
 /// Reads the whole table. An index would cost every mention a write, for a question that is asked by hand.

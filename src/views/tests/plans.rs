@@ -2,7 +2,9 @@
 
 use super::super::filter::{ENTRIES, HANDOFFS};
 use super::super::query::{By, List, Wanted};
-use super::super::{EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, words};
+use super::super::{
+    EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, standing, words,
+};
 use super::history::*;
 use super::{Place, TOPIC, holding};
 
@@ -114,6 +116,20 @@ fn every_single_answer_and_claim_is_one_read_by_an_index() {
         attempt::ATTEMPT,
     ] {
         plan(&reader, sql);
+    }
+}
+
+#[test]
+fn what_is_in_flight_is_found_by_its_status() {
+    let place = Place::new();
+    let _views = holding(&place.path, &[]);
+    let reader = Reader::open(&place.path).unwrap();
+    for sql in [
+        format!("SELECT count(*) {}", standing::OPEN),
+        format!("SELECT h.handoff {} ORDER BY h.handoff DESC LIMIT ?4", standing::OPEN),
+    ] {
+        let steps = plan(&reader, &sql);
+        assert!(steps[0].contains("handoffs_by_status (status=?)"), "{steps:?}");
     }
 }
 
