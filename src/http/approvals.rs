@@ -41,7 +41,7 @@ pub(super) async fn list(call: Call) -> Answer {
         inbox.by_end().skip_while(is_before).take(limit + 1).cloned().collect();
     let mut more = found.len() > limit;
     found.truncate(limit);
-    let (ledger, policies) = (call.app.gateway.files().ledger(), call.rules.in_force.policies.clone());
+    let (ledger, policies) = (call.app.gateway.files().ledger(), call.policies());
     let total = inbox.count();
     let read = tokio::task::spawn_blocking(move || -> Result<Json, EntriesFault> {
         let (mut rows, mut bytes, mut last) = (Vec::new(), 0, None);
@@ -69,7 +69,7 @@ pub(super) async fn show(call: Call) -> Answer {
     let waiting = call.app.gateway.engine().inbox().find(call.path()).cloned();
     let waiting =
         waiting.map_err(|fault| Problem::new(Kind::NotFound, fault.to_string()).hint(fault.hint()))?;
-    let (ledger, policies) = (call.app.gateway.files().ledger(), call.rules.in_force.policies.clone());
+    let (ledger, policies) = (call.app.gateway.files().ledger(), call.policies());
     let read = tokio::task::spawn_blocking(move || {
         task_spec(&ledger, &waiting).map(|body| to_json(&waiting, body.as_deref(), &policies))
     });

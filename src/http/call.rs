@@ -14,6 +14,7 @@ use super::query::Query;
 use super::trace::Trace;
 use crate::callers::Caller;
 use crate::gateway::Rules;
+use crate::policy::PolicySet;
 
 /// What a handler is given.
 pub(super) struct Call {
@@ -38,6 +39,12 @@ impl Call {
     /// Who calls; endpoints that need a token have one.
     pub(super) fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(|| Problem::new(Kind::AuthRequired, "this needs a token"))
+    }
+
+    /// The policy set that counts: what a rollback restored stands over the files.
+    pub(super) fn policies(&self) -> Arc<PolicySet> {
+        let overlaid = self.app.gateway.engine().overlaid_policies();
+        overlaid.unwrap_or_else(|| self.rules.in_force.policies.clone())
     }
 
     /// Takes the time of a step that began then, and says when the next one begins.

@@ -55,7 +55,6 @@ fn an_administrator_submits_as_anybody_but_never_live() {
 const MAY: &[(&str, &str)] = &[
     ("submitHandoff", "orchestrator admin"),
     ("submitBatch", "orchestrator admin"),
-    ("reportEvent", "orchestrator agent operator"),
     ("checkHandoff", "orchestrator operator admin"),
     ("listHandoffs", "orchestrator agent operator harness auditor admin"),
     ("getHandoff", "orchestrator agent operator harness auditor admin"),
