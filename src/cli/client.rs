@@ -96,7 +96,9 @@ impl Ask<'_> {
         match self {
             Self::Post(Some(_)) => "with the same idempotencyKey",
             Self::Event(_) => "with the same wire_id",
-            Self::Get | Self::Delete | Self::Post(None) => "which changes nothing",
+            Self::Get | Self::Delete | Self::DeleteWith(_) | Self::Put(_) | Self::Post(None) => {
+                "which does nothing twice"
+            }
         }
     }
 }
