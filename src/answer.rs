@@ -9,6 +9,7 @@ use crate::dispatch::{self, AuditDelegation, Receipt, ReceiptFacts, Settled, rec
 use crate::engine::{Decided, DryRun, Pass, evidence_of};
 use crate::evidence::Handoff;
 use crate::gates::{Claims, Decision, Gate, Judgement, Outcome, Reason};
+use crate::limits;
 use crate::policy::PolicySet;
 use crate::proof::{Keyring, Seed};
 use crate::timestamp::Timestamp;
@@ -110,7 +111,8 @@ impl Answer {
             audit: audit(spec, decision, now),
             dispatch: None,
             receipt: None,
-            expires_at: (decision == Decision::NeedsApproval).then(|| verdict.approval_until(now)),
+            expires_at: (decision == Decision::NeedsApproval)
+                .then(|| verdict.approval_until(now, limits::APPROVAL_WAIT_S)),
             policy_digest: verdict.policy_digest().to_string(),
             ledger: None,
             claims: claims.map(list).unwrap_or_default(),

@@ -225,6 +225,8 @@ pub const SETTABLE_EVIDENCE_LEVELS: RangeInclusive<usize> = 1..=127;
 pub const SETTABLE_EVIDENCE_ITEMS: RangeInclusive<usize> = 1..=1_000_000;
 pub const SETTABLE_APPROVAL_WAIT_MS: RangeInclusive<u64> = 10_000..=7 * 86_400_000;
 pub const SETTABLE_RUNS: RangeInclusive<usize> = 1..=1_000;
+pub const SETTABLE_CANARY_DEADLINE_MS: RangeInclusive<u64> = 10_000..=7 * 86_400_000;
+pub const SETTABLE_PROBE_MS: RangeInclusive<u64> = 100..=5_000;
 
 /// Items of a setting that is a list, and characters of one that is a name.
 pub const SETTING_LIST_MAX: usize = 64;
@@ -311,6 +313,12 @@ pub const SIMULATED_RUNS: usize = 3;
 pub const CANARY_RUNS: usize = 5;
 pub const CANARY_DEADLINE_S: i64 = 15 * 60;
 pub const GATE_PROBE_MS: u64 = 2_000;
+
+/// How often a gate is looked at again when a handoff on its route ends meanwhile; how many handoffs G0 looks at; and how
+/// many entries are looked at for somebody who only wants to see what is missing.
+pub const GATE_TRIES_MAX: usize = 3;
+pub const GATE_HANDOFFS_MAX: usize = 100;
+pub const GATE_GLANCE_ENTRIES: usize = 2_000;
 
 /// What a gate says is missing at once, ledger entries that it is said to rest on, pieces of evidence that a route keeps for G3, and handoffs that a
 /// rollback lists by name.

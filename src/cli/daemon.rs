@@ -7,11 +7,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, notify};
 use crate::callers::{AdminFile, TokenFiles};
+use crate::engine::PromotionRules;
 use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Watch};
 use crate::http::{App, Listening, Metrics, listen};
 use crate::os::clock;
 use crate::policy::Workspace;
-use crate::settings::{LedgerUrl, PolicyApproval, PolicyReload, Settings};
+use crate::promotion::AutomaticRollback;
+use crate::settings::{LedgerUrl, PolicyApproval, PolicyReload, Promotion, Settings};
 
 /// A gateway that is ready to serve.
 #[derive(Debug)]
@@ -43,8 +45,12 @@ impl Daemon {
         // The address first: whoever finds the workspace locked is told where it is served.
         let listening = listen(settings.server.listen).map_err(|fault| Failure(fault.to_string()))?;
         let metrics = Arc::new(Metrics::new());
-        let opening =
-            Opening { waiting_max: settings.server.waiting_decisions_max, observer: Some(metrics.clone()) };
+        let opening = Opening {
+            waiting_max: settings.server.waiting_decisions_max,
+            observer: Some(metrics.clone()),
+            promotion: promotion_rules(&settings.promotion),
+            approval_wait_s: whole_seconds(settings.approvals.wait),
+        };
         let address = listening.address().to_string();
         let gateway = Gateway::open_telling(workspace.root(), &address, opening, tell)
             .map_err(|fault| Failure(fault.to_string()))?;
@@ -129,6 +135,24 @@ pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
+/// What the engine has to know of promotion.
+fn promotion_rules(settings: &Promotion) -> PromotionRules {
+    PromotionRules {
+        canary_of: settings.canary_runs as u64,
+        canary_deadline_s: whole_seconds(settings.canary_deadline),
+        automatic: AutomaticRollback {
+            codes: settings.rollback_codes.clone(),
+            critical: settings.rollback_on_critical,
+            wrong_agent: settings.rollback_on_wrong_agent,
+            canary: settings.rollback_in_canary,
+        },
+    }
+}
+
+fn whole_seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX / 4)
+}
+
 /// Puts changed rules in force as they change.
 fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
     let follow = move || {
@@ -157,8 +181,7 @@ fn drop_bodies(app: Arc<App>, keep: Duration) -> Result<(), Failure> {
     const EVERY: Duration = Duration::from_secs(60 * 60);
     let drop_old = move || {
         loop {
-            let seconds = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX / 4);
-            match app.gateway().drop_bodies(clock::now().plus_seconds(-seconds)) {
+            match app.gateway().drop_bodies(clock::now().plus_seconds(-whole_seconds(keep))) {
                 Ok(bodies) if bodies > 0 => tracing::info!(bodies, "old bodies were dropped"),
                 Ok(_) => {}
                 Err(fault) => tracing::error!(%fault, "old bodies could not be dropped"),

@@ -132,6 +132,8 @@ pub struct Setup {
     /// Claims of a kind that stay in memory; [`limits::CLAIMS_AT_HAND`] unless a test wants less.
     pub claims_at_hand: usize,
     pub promotion: PromotionRules,
+    /// How long a handoff waits for a person, at most; [`limits::APPROVAL_WAIT_S`] unless an operator sets it.
+    pub approval_wait_s: i64,
 }
 
 impl Setup {
@@ -139,8 +141,18 @@ impl Setup {
         let waiting_max = limits::WAITING_DECISIONS_MAX;
         let (follower, observer) = (Box::new(Nobody), Arc::new(Uncounted));
         let (past, claims_at_hand) = (None, limits::CLAIMS_AT_HAND);
-        let promotion = PromotionRules::default();
-        Self { log, last_timestamp, world, follower, observer, waiting_max, past, claims_at_hand, promotion }
+        Self {
+            log,
+            last_timestamp,
+            world,
+            follower,
+            observer,
+            waiting_max,
+            past,
+            claims_at_hand,
+            promotion: PromotionRules::default(),
+            approval_wait_s: limits::APPROVAL_WAIT_S,
+        }
     }
 
     /// Has somebody count what happens.
@@ -214,11 +226,13 @@ impl EngineHandle {
             past,
             claims_at_hand,
             promotion,
+            approval_wait_s,
         } = setup;
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (topic_id, head, past) = (log.topic_id(), log.head(), (past, claims_at_hand));
-        let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, promotion, history, world)?;
+        let rules = (promotion, approval_wait_s);
+        let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, rules, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp));
         let watch = Watch { health: health.clone(), observer };
         let overlay = sequencer.watch_overlay();

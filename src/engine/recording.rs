@@ -73,7 +73,7 @@ impl Sequencer {
         let verdict = event(decided_id, Kind::GateDecided, decided_seq, cause)
             .to_text(|payload| write_decided(payload, candidate, evidence, decision, &gates, &reasons))
             .map_err(too_large)?;
-        let waits_until = candidate.verdict.approval_until(now);
+        let waits_until = candidate.verdict.approval_until(now, self.approval_wait_s());
         let asked = ApprovalRequested { approvers: Some(people), expires_at: Some(waits_until) };
         let (last_kind, codes) = match decision {
             Decision::Allowed => (Kind::TaskAvailable, None),

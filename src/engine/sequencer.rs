@@ -38,6 +38,7 @@ pub(super) struct Sequencer {
     /// The policy set as its files have it; what is in force may have other routes, while a rollback pins them.
     table: Option<Arc<PolicySet>>,
     promotion: PromotionRules,
+    approval_wait_s: i64,
     overlay: Arc<Overlay>,
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
@@ -51,7 +52,7 @@ impl Sequencer {
         head: Head,
         last_timestamp: Option<Timestamp>,
         (past, at_hand): (Option<Box<dyn Past>>, usize),
-        promotion: PromotionRules,
+        (promotion, approval_wait_s): (PromotionRules, i64),
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
         world: Box<dyn World>,
     ) -> Result<Self, EngineFault> {
@@ -100,6 +101,7 @@ impl Sequencer {
             in_force: None,
             table: None,
             promotion,
+            approval_wait_s,
             overlay: Arc::default(),
             tip: last_timestamp,
             deadlines,
@@ -126,6 +128,11 @@ impl Sequencer {
     /// What those who build answers look at.
     pub(super) fn watch_overlay(&self) -> Arc<Overlay> {
         self.overlay.clone()
+    }
+
+    /// How long a handoff waits for a person, at most.
+    pub(super) fn approval_wait_s(&self) -> i64 {
+        self.approval_wait_s
     }
 
     pub(super) fn promotion(&self) -> &PromotionRules {
@@ -301,7 +308,8 @@ impl Sequencer {
             gates,
             reasons,
             policy_digest: candidate.verdict.policy_digest().to_string(),
-            waits_until: (decision == Decision::NeedsApproval).then(|| candidate.verdict.approval_until(at)),
+            waits_until: (decision == Decision::NeedsApproval)
+                .then(|| candidate.verdict.approval_until(at, self.approval_wait_s)),
             replay_of,
         })
     }

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::codes::Code;
-use crate::limits;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 
@@ -185,9 +184,9 @@ impl Verdict {
         self.policy_digest
     }
 
-    /// Until when a person may say yes, if one was asked at `now`.
-    pub fn approval_until(&self, now: Timestamp) -> Timestamp {
-        let wait = now.plus_seconds(limits::APPROVAL_WAIT_S);
+    /// Until when a person may say yes, if one was asked at `now` and is given so long.
+    pub fn approval_until(&self, now: Timestamp, wait_s: i64) -> Timestamp {
+        let wait = now.plus_seconds(wait_s);
         self.holds_until.map_or(wait, |until| wait.min(until))
     }
 }

@@ -33,7 +33,7 @@ pub use sink::{Progress as SinkProgress, Sink};
 pub use views::ViewsProgress;
 pub use watch::{Bell, Watch};
 
-use crate::engine::{EngineFault, EngineHandle, Observer, Setup, ViewsPast};
+use crate::engine::{EngineFault, EngineHandle, Observer, PromotionRules, Setup, ViewsPast};
 use crate::ledger::{
     Checkpoint, Closing, Entries, Head, Log as _, OpenFault, PurgeFault, PurgeMode, RealDisk, SegmentLog,
     Torn, inspect, purge_bodies,
@@ -76,11 +76,19 @@ pub struct Opening {
     pub waiting_max: usize,
     /// Who counts.
     pub observer: Option<Arc<dyn Observer>>,
+    pub promotion: PromotionRules,
+    /// How long a handoff waits for a person, at most, in seconds.
+    pub approval_wait_s: i64,
 }
 
 impl Default for Opening {
     fn default() -> Self {
-        Self { waiting_max: limits::WAITING_DECISIONS_MAX, observer: None }
+        Self {
+            waiting_max: limits::WAITING_DECISIONS_MAX,
+            observer: None,
+            promotion: PromotionRules::default(),
+            approval_wait_s: limits::APPROVAL_WAIT_S,
+        }
     }
 }
 
@@ -212,6 +220,8 @@ impl Gateway {
             .followed_by(Box::new(follower))
             .remembered_by(Box::new(past));
         setup.waiting_max = opening.waiting_max;
+        setup.promotion = opening.promotion;
+        setup.approval_wait_s = opening.approval_wait_s;
         if let Some(observer) = opening.observer {
             setup = setup.observed_by(observer);
         }

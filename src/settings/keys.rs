@@ -50,7 +50,7 @@ const fn key(name: &'static str, help: &'static str, at: for<'s> fn(&'s mut Sett
 }
 
 /// Every setting, section by section.
-pub static KEYS: [Key; 38] = [
+pub static KEYS: [Key; 44] = [
     key("server.listen", "Where the gateway listens", |s| Slot::Address(&mut s.server.listen))
         .flag("--listen"),
     key(
@@ -168,6 +168,32 @@ pub static KEYS: [Key; 38] = [
         "promotion.canary_runs",
         "Live handoffs that must end well, one at a time, before a route leaves canary",
         |s| Slot::Count(&mut s.promotion.canary_runs, limits::SETTABLE_RUNS),
+    ),
+    key(
+        "promotion.canary_deadline",
+        "How long a live handoff in canary may take; one that is not heard of by then has failed",
+        |s| Slot::Time(&mut s.promotion.canary_deadline, limits::SETTABLE_CANARY_DEADLINE_MS),
+    ),
+    key("promotion.probe_timeout", "How long gate G1 waits for an agent to answer", |s| {
+        Slot::Time(&mut s.promotion.probe_timeout, limits::SETTABLE_PROBE_MS)
+    }),
+    key("promotion.rollback_codes", "Codes with which a live handoff that fails rolls its route back", |s| {
+        Slot::Codes(&mut s.promotion.rollback_codes)
+    }),
+    key(
+        "promotion.rollback_on_critical",
+        "Whether a live handoff that fails critically rolls its route back",
+        |s| Slot::Flag(&mut s.promotion.rollback_on_critical),
+    ),
+    key(
+        "promotion.rollback_on_wrong_agent",
+        "Whether a live handoff that another agent than the route's worked on rolls the route back",
+        |s| Slot::Flag(&mut s.promotion.rollback_on_wrong_agent),
+    ),
+    key(
+        "promotion.rollback_in_canary",
+        "Whether any live handoff that fails or is silent in canary rolls its route back",
+        |s| Slot::Flag(&mut s.promotion.rollback_in_canary),
     ),
 ];
 

@@ -194,11 +194,27 @@ impl Default for A2a {
 pub struct Promotion {
     pub simulated_runs: usize,
     pub canary_runs: usize,
+    pub canary_deadline: Duration,
+    pub probe_timeout: Duration,
+    /// Codes with which a live handoff rolls its route back, with a trailing `*` for any ending.
+    pub rollback_codes: Vec<String>,
+    pub rollback_on_critical: bool,
+    pub rollback_on_wrong_agent: bool,
+    pub rollback_in_canary: bool,
 }
 
 impl Default for Promotion {
     fn default() -> Self {
-        Self { simulated_runs: 3, canary_runs: 5 }
+        Self {
+            simulated_runs: limits::SIMULATED_RUNS,
+            canary_runs: limits::CANARY_RUNS,
+            canary_deadline: Duration::from_secs(limits::CANARY_DEADLINE_S.unsigned_abs()),
+            probe_timeout: Duration::from_millis(limits::GATE_PROBE_MS),
+            rollback_codes: ["POLICY_*", "EXECUTION_SCHEMA_*"].map(str::to_owned).to_vec(),
+            rollback_on_critical: true,
+            rollback_on_wrong_agent: true,
+            rollback_in_canary: true,
+        }
     }
 }
 

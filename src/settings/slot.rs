@@ -57,6 +57,8 @@ pub(super) enum Slot<'s> {
     Ledger(&'s mut LedgerUrl),
     Headers(&'s mut Vec<Header>),
     Networks(&'s mut Vec<Network>),
+    /// Codes of failures, with a trailing `*` for any ending.
+    Codes(&'s mut Vec<String>),
     Filter(&'s mut String),
     Name(&'s mut String),
 }
@@ -94,6 +96,7 @@ impl Slot<'_> {
             Self::Ledger(_) => "`segments`, `memory` or a postgres:// URL".to_owned(),
             Self::Headers(_) => "a list of `name=value`".to_owned(),
             Self::Networks(_) => "a list of networks such as 10.0.0.0/8".to_owned(),
+            Self::Codes(_) => "a list of codes such as `POLICY_*` or `EXECUTION_TIMEOUT`".to_owned(),
             Self::Filter(_) => {
                 "`error`, `warn`, `info`, `debug`, `trace` or `off`, or directives such as `info,handoffd=debug`"
                     .to_owned()
@@ -157,6 +160,7 @@ impl Slot<'_> {
                 let network = |text: &str| text.parse().map_err(|why| format!("`{}` {why}", printable(text)));
                 *slot = each(&written.list().ok_or_else(unfit)?, network)?;
             }
+            Self::Codes(slot) => *slot = each(&written.list().ok_or_else(unfit)?, code)?,
             Self::Filter(slot) => {
                 let text = written.text().filter(|text| is_filter(text)).ok_or_else(unfit)?;
                 text.clone_into(slot);
@@ -197,6 +201,7 @@ impl Slot<'_> {
             Self::Headers(headers) => {
                 Shown::List(headers.iter().map(|header| format!("{}={}", header.name, urls::MASK)).collect())
             }
+            Self::Codes(codes) => Shown::List((*codes).clone()),
             Self::Networks(networks) => Shown::List(networks.iter().map(Network::to_string).collect()),
             Self::Filter(words) | Self::Name(words) => Shown::Text((*words).clone()),
         }
@@ -306,6 +311,16 @@ fn header(text: &str) -> Result<Header, String> {
         return Err(format!("has {} where a secret was; put the secret back", urls::MASK));
     }
     Ok(Header { name: name.to_ascii_lowercase(), value: SecretText::new(value.to_owned()) })
+}
+
+/// A code of the ledger, or how some begin.
+fn code(text: &str) -> Result<String, String> {
+    let start = text.strip_suffix('*').unwrap_or(text);
+    let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    if text.is_empty() || text.len() > limits::SETTING_TEXT_CHARS_MAX || !start.bytes().all(plain) {
+        return Err(format!("`{}` is no code, nor how codes begin with a `*` behind it", printable(text)));
+    }
+    Ok(text.to_owned())
 }
 
 /// A lone word must be a level. `EnvFilter` would take `inof` for the name of a target, and log nothing else.

@@ -91,6 +91,12 @@ a2a.push_allow | ['10.0.0.0/8', '::/0'] | ["10.0.0.0/8","::/0"] | ['10.0.0.0/8',
 a2a.anonymous | false | false | 'no' | true or false
 promotion.simulated_runs | 1 | 1 | 0 | from 1
 promotion.canary_runs | 9 | 9 | 99999999999999999999999 | beyond all bounds
+promotion.canary_deadline | '1h' | "1h" | '9s' | from 10s to 7d
+promotion.probe_timeout | '500ms' | "500ms" | '6s' | to 5s
+promotion.rollback_codes | ['POLICY_*', 'EXECUTION_TIMEOUT'] | ["POLICY_*","EXECUTION_TIMEOUT"] | ['POLICY_*', 'po*'] | item 2: `po*` is no code
+promotion.rollback_on_critical | false | false | 1 | true or false
+promotion.rollback_on_wrong_agent | false | false | 'off' | true or false
+promotion.rollback_in_canary | false | false | [] | true or false
 "#;
     let mut named = Vec::new();
     for case in CASES.trim().lines() {
