@@ -25,6 +25,7 @@ mod api {
     mod humans;
     mod mentions;
     mod people_cli;
+    mod promotion;
     mod rules;
     mod shutdown;
     mod signing;

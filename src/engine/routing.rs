@@ -114,6 +114,11 @@ impl EngineHandle {
         self.standing(|standing| standing.route(route_key).cloned())
     }
 
+    /// Live handoffs on a route that have not ended.
+    pub fn in_flight(&self, route_key: &str) -> Vec<String> {
+        self.standing(|standing| standing.in_flight(route_key))
+    }
+
     /// Records what came of a gate that was evaluated when the ledger had come to `as_of`.
     pub fn decide_gate(
         &self,

@@ -23,7 +23,8 @@ pub(super) struct Call {
     pub(super) rules: Rules,
     /// Nothing where no token is needed.
     pub(super) caller: Option<Caller>,
-    pub(super) path: Option<String>,
+    /// What the path's parameters stand for, in their order.
+    pub(super) path: Vec<(String, String)>,
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
     pub(super) body: RequestBody,
@@ -31,9 +32,14 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The path's parameter.
+    /// The path's parameter, or the first of several.
     pub(super) fn path(&self) -> &str {
-        self.path.as_deref().unwrap_or_default()
+        self.path.first().map_or("", |(_, value)| value)
+    }
+
+    /// The path's parameter of that name.
+    pub(super) fn path_named(&self, name: &str) -> &str {
+        self.path.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
 
     /// Who calls; endpoints that need a token have one.

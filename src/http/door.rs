@@ -116,9 +116,11 @@ async fn handle(
         Query::read(parts.uri.query().unwrap_or_default(), endpoint, app.settings.server.query_bytes_max)?;
     let captured =
         captured.map_err(|_| Problem::new(Kind::NotFound, "the path is not percent-encoded UTF-8"))?;
-    let path = captured.iter().next().map(|(_, value)| value.to_owned());
+    let path: Vec<(String, String)> =
+        captured.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     for parameter in endpoint.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
-        parameter.check(path.as_deref().unwrap_or_default())?;
+        let given = path.iter().find(|(name, _)| name == parameter.name);
+        parameter.check(given.map_or("", |(_, value)| value))?;
     }
     (endpoint.handler)(Call { app, rules, caller, path, query, headers: parts.headers, body, trace }).await
 }

@@ -29,6 +29,8 @@ mod policies;
 mod problem;
 mod query;
 mod reads;
+mod route_view;
+mod routes;
 mod schemas;
 mod socket;
 mod spans;

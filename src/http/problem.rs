@@ -83,6 +83,13 @@ kinds! {
     MentionPhaseSkipped = "MENTION_PHASE_SKIPPED", CONFLICT, "The phase goes up one step at a time";
     MentionMarkedAlready = "MENTION_MARKED_ALREADY", CONFLICT, "The mention was marked before";
     MentionAmbiguous = "MENTION_AMBIGUOUS", CONFLICT, "The message led to several handoffs";
+    RouteGateOutOfOrder = "ROUTE_GATE_OUT_OF_ORDER", CONFLICT, "It is not this gate's turn";
+    RouteBlocked = "ROUTE_BLOCKED", CONFLICT, "The route is blocked";
+    RouteUndeclared = "ROUTE_UNDECLARED", CONFLICT, "The route is not declared";
+    RouteSuperseded = "ROUTE_SUPERSEDED", CONFLICT, "The route changed while the gate was looked at";
+    RouteMoved = "ROUTE_MOVED", CONFLICT, "Handoffs keep ending on the route";
+    RouteNotBlocked = "ROUTE_NOT_BLOCKED", CONFLICT, "There is nothing to lift";
+    RouteEvidenceOwn = "ROUTE_EVIDENCE_OWN", FORBIDDEN, "Nobody vouches for their own work";
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }
 

@@ -142,6 +142,15 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
             "streamSeq": {"type": "integer", "minimum": 1}, "status": {"type": "string"}, "terminal": {"type": "boolean"},
             "replayed": {"type": "boolean"}, "sequence": {"type": "integer", "minimum": 1}}}"#,
     ),
+    ("Routes", ROUTES),
+    ("Route", ROUTE),
+    ("GateAsk", GATE_ASK),
+    ("GateDecided", GATE_DECIDED),
+    ("RollbackAsk", ROLLBACK_ASK),
+    ("BlockAsk", BLOCK_ASK),
+    ("UnblockAsk", UNBLOCK_ASK),
+    ("RolledBack", ROLLED_BACK),
+    ("Unblocked", UNBLOCKED),
     ("EvidenceEvent", r#"{"type": "object", "description": "The event that an allowed handoff emitted"}"#),
     ("OpenApi", r#"{"type": "object", "required": ["openapi", "paths"]}"#),
 ];
@@ -153,6 +162,7 @@ const PROBLEM: &str = r#"{"type": "object", "required": ["type", "title", "statu
     "pointer": {"type": "string", "description": "Into the body, or the name of a parameter or header"},
     "hint": {"type": "string", "description": "What to do"},
     "expected": {"type": "integer", "description": "Of WIRE_SEQUENCE: the next number in the stream"},
+    "next": {"type": ["string", "null"], "description": "Of ROUTE_GATE_OUT_OF_ORDER: the gate whose turn it is"},
     "faults": {"type": "array", "items": {"type": "object"}, "description": "Everything that is wrong with an event or a body"},
     "reasons": {"type": "array", "items": {"type": "object"}, "description": "Of APPROVAL_HELD: what stands against it now"},
     "frozen": {"type": "array", "items": {"type": "object"}, "description": "Of FREEZE_NOT_SET: what is frozen"},
@@ -164,6 +174,77 @@ const WIRE_EVENT: &str = r#"{"type": "object", "required": ["wire", "wire_id", "
         "type": {"type": "string"}, "ts": {"type": "string", "format": "date-time"}, "sender": {"type": "string"},
         "payload": {"type": "object"}, "state": {"type": "object"}, "extensions": {"type": "object"},
         "stream": {"type": "object", "required": ["stream_id", "stream_seq", "context_id", "correlation_id"]}}}"#;
+
+const ROUTES: &str = r##"{"type": "object", "required": ["routes"], "properties": {
+    "routes": {"type": "array", "items": {"$ref": "#/components/schemas/Route"}}}}"##;
+
+const ROUTE: &str = r#"{"type": "object",
+    "required": ["routeKey", "declared", "stage", "candidateStage", "gateStatus", "lastGatePassed", "nextGate", "blocked", "canary", "gates"],
+    "description": "docs/promotion.md explains it. What names handoffs, people or addresses is for those who see every handoff",
+    "properties": {
+        "routeKey": {"type": "string"}, "declared": {"type": "boolean"},
+        "stage": {"enum": ["dev", "simulated", "live"]}, "candidateStage": {"enum": ["simulated", "live", null]},
+        "gateStatus": {"enum": ["pending", "passed", "failed", "rolled_back"]},
+        "lastGatePassed": {"enum": ["G0", "G1", "G2", "G3", "G4", null]},
+        "nextGate": {"enum": ["G0", "G1", "G2", "G3", "G4", null]},
+        "blocked": {"type": "boolean"},
+        "canary": {"type": ["object", "null"], "required": ["done", "of"], "properties": {
+            "done": {"type": "integer"}, "of": {"type": "integer"}, "handoffId": {"type": ["string", "null"]},
+            "since": {"type": ["string", "null"]}}},
+        "gates": {"type": "array", "items": {"type": "object", "required": ["gate", "title", "status"], "properties": {
+            "gate": {"type": "string"}, "title": {"type": "string"}, "status": {"enum": ["passed", "next", "not_yet"]},
+            "sequence": {"type": "integer"}, "at": {"type": "string"}, "by": {"type": "string"},
+            "evidence": {"type": "array", "items": {"type": "integer"}},
+            "handoffId": {"type": ["string", "null"]}, "planRef": {"type": ["string", "null"]}}}},
+        "missing": {"type": "array", "description": "For the next gate, as things stand; no agent was asked",
+            "items": {"type": "object", "required": ["what", "hint"], "properties": {
+                "what": {"type": "string"}, "hint": {"type": "string"}}}},
+        "epoch": {"type": "integer"}, "definition": {"type": ["object", "null"]},
+        "definitionDigest": {"type": ["string", "null"]}, "gatesDigest": {"type": ["string", "null"]},
+        "planRef": {"type": ["string", "null"]}, "pin": {"type": ["object", "null"]},
+        "lastOutcome": {"type": ["object", "null"]}, "lastRollback": {"type": ["object", "null"]},
+        "approvedBy": {"type": ["string", "null"]}, "approvedAt": {"type": ["string", "null"]},
+        "evidence": {"type": "array", "items": {"type": "object"}},
+        "inFlight": {"type": "array", "items": {"type": "string"}, "description": "Live handoffs that have not ended"}}}"#;
+
+const GATE_ASK: &str = r#"{"type": "object", "additionalProperties": false, "properties": {
+    "handoffId": {"type": "string", "minLength": 3, "maxLength": 131, "description": "Of G0 and G3: the handoff that it is to rest on"},
+    "evidence": {"type": "object", "additionalProperties": false, "minProperties": 1, "description": "Of G3: what shows that the run took place",
+        "properties": {"runId": {"type": "string", "minLength": 1, "maxLength": 128},
+            "traceId": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+            "report": {"type": "string", "minLength": 3, "maxLength": 1024}}},
+    "reason": {"type": "string", "minLength": 1, "maxLength": 500}}}"#;
+
+const GATE_DECIDED: &str = r#"{"type": "object", "required": ["gate", "status", "missing", "stage"], "properties": {
+    "gate": {"type": "string"}, "status": {"enum": ["passed", "failed", "attached"],
+        "description": "`attached`: a harness attached evidence, and deciding the gate is an operator's"},
+    "missing": {"type": "array", "items": {"type": "object", "required": ["what", "hint"]}},
+    "stage": {"enum": ["dev", "simulated", "live"]}, "canary": {"type": ["object", "null"]},
+    "evidence": {"type": "array", "items": {"type": "integer"}, "description": "The ledger entries that it rests on"},
+    "attached": {"type": "integer", "description": "The entry with which the evidence was attached"},
+    "sequence": {"type": "integer"}}}"#;
+
+const ROLLBACK_ASK: &str = r#"{"type": "object", "required": ["reason"], "additionalProperties": false, "properties": {
+    "reason": {"type": "string", "minLength": 1, "maxLength": 500}, "block": {"type": "boolean"},
+    "dryRun": {"type": "boolean", "description": "Say what it would come to, and do nothing"}}}"#;
+
+const BLOCK_ASK: &str = r#"{"type": "object", "required": ["reason"], "additionalProperties": false, "properties": {
+    "reason": {"type": "string", "minLength": 1, "maxLength": 500}}}"#;
+
+const UNBLOCK_ASK: &str = r#"{"type": "object", "required": ["reason"], "additionalProperties": false, "properties": {
+    "reason": {"type": "string", "minLength": 1, "maxLength": 500},
+    "what": {"enum": ["block", "pin", "both"], "description": "What is lifted; the block, unless it is said"}}}"#;
+
+const ROLLED_BACK: &str = r#"{"type": "object", "required": ["stage", "blocked", "steps", "rolledBack"], "properties": {
+    "stage": {"enum": ["dev", "simulated", "live"]}, "blocked": {"type": "boolean"},
+    "steps": {"type": "array", "items": {"type": "object", "required": ["step", "outcome"], "properties": {
+        "step": {"type": "string"}, "outcome": {"enum": ["done", "skipped"]}, "why": {"type": "string"}}}},
+    "rolledBack": {"type": "array", "items": {"type": "string"}},
+    "sequence": {"type": "integer", "description": "Absent in a dry run"}}}"#;
+
+const UNBLOCKED: &str = r#"{"type": "object", "required": ["stage", "blocked", "pinned", "sequence"], "properties": {
+    "stage": {"enum": ["dev", "simulated", "live"]}, "blocked": {"type": "boolean"}, "pinned": {"type": "boolean"},
+    "sequence": {"type": "integer"}}}"#;
 
 const HANDOFF: &str = r#"{"type": "object", "required": ["handoffId", "attempts", "createdAt", "attempt", "status", "correlationId"],
     "properties": {

@@ -30,6 +30,8 @@ pub struct GateAnswer {
     pub handoff_id: Option<String>,
     /// Of G3 the plan that its handoff names, of G4 the one whose dry run succeeded.
     pub plan_ref: Option<String>,
+    /// What whoever asked for it has to say about it.
+    pub reason: Option<String>,
 }
 
 /// Passed or not, and why.
@@ -114,6 +116,7 @@ pub fn evaluate(record: &RouteRecord, findings: &Findings<'_>) -> Result<GateAns
         passes_changed: record.passes_changed,
         handoff_id,
         plan_ref,
+        reason: None,
     })
 }
 
@@ -226,8 +229,11 @@ fn answers(who: &str, probe: &Probe, found: &mut Found) {
             format!("{who} did not answer: {}", printable(why)),
             "it must answer the probe with 2xx, in time",
         ),
-        Probe::NotConfigured => {
-            found.lacks(format!("{who} was not asked"), "ask it at its probe URL");
+        Probe::NotConfigured | Probe::NotAsked => {
+            found.lacks(
+                format!("{who} has not been asked yet"),
+                "evaluate the gate, and it is asked at its probe URL",
+            );
         }
     }
 }

@@ -174,7 +174,8 @@ impl Lift {
 fn decided(answer: &GateAnswer) -> Json {
     let outcome = &answer.outcome;
     let missing: Vec<&str> = outcome.missing.iter().map(|missing| missing.what.as_str()).collect();
-    let reason = (!missing.is_empty()).then(|| bounded(&missing.join("; ")));
+    let told = (!missing.is_empty()).then(|| missing.join("; "));
+    let reason = told.or_else(|| answer.reason.clone()).map(|text| bounded(&text));
     let mut evidence = outcome.evidence.clone();
     evidence.sort_unstable();
     evidence.dedup();

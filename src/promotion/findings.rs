@@ -40,6 +40,8 @@ pub struct Probes {
 pub enum Probe {
     /// There is no URL to ask.
     NotConfigured,
+    /// Somebody only wants to see what is missing, and asks nobody for that.
+    NotAsked,
     Answered {
         status: u16,
     },

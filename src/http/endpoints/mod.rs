@@ -12,6 +12,7 @@ mod audit;
 mod handoffs;
 mod humans;
 mod open;
+mod routes;
 mod rules;
 
 use std::sync::LazyLock;
@@ -94,6 +95,7 @@ pub(super) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
     let groups = [
         handoffs::endpoints(),
         humans::endpoints(),
+        routes::endpoints(),
         audit::endpoints(),
         rules::endpoints(),
         open::endpoints(),

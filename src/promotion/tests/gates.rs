@@ -60,7 +60,8 @@ fn g1_needs_a_primary_that_answers_and_a_fallback_for_what_is_critical() {
     check(&g1(critical, ok(), none()), "passed");
     check(&g1(probed.clone(), ok(), ok()), "passed");
     check(&g1(probed.clone(), ok(), silent()), "the fallback `other` did not answer");
-    check(&g1(probed.clone(), ok(), none()), "the fallback `other` was not asked");
+    check(&g1(probed.clone(), ok(), none()), "the fallback `other` has not been asked yet");
+    check(&g1(json!({}), Probe::NotAsked, none()), "the primary `worker` has not been asked yet");
     // What is not critical stands without its fallback.
     check(&g1(with(probed, json!({"critical": false})), ok(), silent()), "passed");
 }
