@@ -19,6 +19,7 @@ mod api {
 
     mod batches;
     mod callers;
+    mod checklist;
     mod events;
     mod health;
     mod hostile;

@@ -10,8 +10,10 @@ mod audit;
 mod authorize;
 mod backup;
 mod check;
+mod checklist;
 mod client;
 mod completions;
+mod conformance;
 mod daemon;
 mod demo;
 mod doctor;
@@ -28,7 +30,10 @@ mod mention;
 mod notify;
 mod policy;
 mod printer;
+mod promote;
 mod receipt;
+mod rollback;
+mod route;
 mod serve;
 mod sign;
 mod state;
@@ -96,6 +101,14 @@ enum Command {
     Key(client::Remote<key::KeyCommand>),
     /// Manage the tokens with which callers say who they are
     Token(client::Remote<token::TokenCommand>),
+    /// Show where routes stand between dev and live; block and unblock them
+    Route(client::Remote<route::RouteCommand>),
+    /// Evaluate a gate of a route, and record what came of it
+    Promote(promote::Promote),
+    /// Take a route out of live, or show what that would come to
+    Rollback(rollback::Rollback),
+    /// Say whether orchestration here follows the standard
+    Conformance(conformance::Conformance),
     /// Test the workspace's policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -191,6 +204,10 @@ pub fn run() -> ExitCode {
         Command::Mention(Remote { client, command }) => command.run(&context, &client),
         Command::Key(Remote { client, command }) => command.run(&context, &client),
         Command::Token(Remote { client, command }) => command.run(&context, &client),
+        Command::Route(Remote { client, command }) => command.run(&context, &client),
+        Command::Promote(command) => command.run(&context),
+        Command::Rollback(command) => command.run(&context),
+        Command::Conformance(command) => command.run(&context),
         Command::Policy(command) => command.run(&context),
         Command::Audit(command) => command.run(&context),
         Command::Ledger(command) => command.run(&context),

@@ -10,19 +10,19 @@ use serde_json::{Value as Json, json};
 use super::harness::{Daemon, ROUTER, eventually, location, spec, write};
 use super::wire::Reply;
 
-const KEY: &str = "crypto-sage.execution-plane.v1";
+pub(crate) const KEY: &str = "crypto-sage.execution-plane.v1";
 const TARGET: &str = "crypto-sage";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 /// An agent that listens, answers every request the same, and remembers in which mode it was asked.
-struct Agent {
+pub(crate) struct Agent {
     address: SocketAddr,
     modes: Arc<Mutex<Vec<String>>>,
 }
 
 impl Agent {
     /// Answers with this status line and headers; an empty text never answers.
-    fn answering(answer: &'static str) -> Self {
+    pub(crate) fn answering(answer: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let modes = Arc::new(Mutex::new(Vec::new()));
@@ -49,23 +49,23 @@ impl Agent {
         Self { address, modes }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/health", self.address)
     }
 }
 
 /// A daemon whose route begins in dev, and those who have to do with it.
-struct Scene {
-    daemon: Daemon,
+pub(crate) struct Scene {
+    pub(crate) daemon: Daemon,
     /// An operator.
-    rita: String,
+    pub(crate) rita: String,
     router: String,
     sage: String,
     bench: String,
 }
 
 impl Scene {
-    fn new(probe_url: Option<String>) -> Self {
+    pub(crate) fn new(probe_url: Option<String>) -> Self {
         Self::with("", |route| {
             if let Some(url) = &probe_url {
                 route["probeUrl"] = url.as_str().into();
@@ -93,7 +93,7 @@ impl Scene {
     }
 
     /// Edits the route in the table, and waits until that is in force.
-    fn redefine(&self, change: impl FnOnce(&mut Json)) {
+    pub(crate) fn redefine(&self, change: impl FnOnce(&mut Json)) {
         let path = self.daemon.path("policies/routes.json");
         let mut table: Json = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         change(&mut table["routes"][KEY]);
@@ -123,7 +123,7 @@ impl Scene {
         missing.map(|one| one["what"].as_str().unwrap()).collect::<Vec<_>>().join("; ")
     }
 
-    fn act(&self, act: &str, body: Json) -> Reply {
+    pub(crate) fn act(&self, act: &str, body: Json) -> Reply {
         self.daemon.post_as(&self.rita, &format!("/v1/routes/{KEY}/{act}"), body)
     }
 
@@ -132,7 +132,7 @@ impl Scene {
     }
 
     /// What the state file says of the route, and of the last rollback.
-    fn state(&self) -> (String, Json) {
+    pub(crate) fn state(&self) -> (String, Json) {
         let state: Json =
             serde_json::from_slice(&fs::read(self.daemon.path("memory/orchestration-state.json")).unwrap())
                 .unwrap();
@@ -184,12 +184,12 @@ impl Scene {
         spec["handoffId"].as_str().unwrap().to_owned()
     }
 
-    fn complete(&self, name: &str, mode: &str) -> String {
+    pub(crate) fn complete(&self, name: &str, mode: &str) -> String {
         self.run(name, mode, completed(json!([])))
     }
 
     /// Brings the route so far: `simulated` with G1 passed, through G2, or through G3.
-    fn through(&self, last: &str) {
+    pub(crate) fn through(&self, last: &str) {
         self.complete("walk_dev_1", "dev");
         assert_eq!(self.gate("G0", json!({})), "passed");
         assert_eq!(self.gate("G1", json!({})), "passed");

@@ -53,6 +53,7 @@ fn run_examples(name: &str, at_least: usize) {
 fn every_example_in_the_pages_works() {
     run_examples("operations.md", 3);
     run_examples("api.md", 10);
+    run_examples("promotion.md", 5);
 }
 
 #[test]
