@@ -1,5 +1,6 @@
 //! `handoffd demo`: a narrated walk through every gate, with a real gateway in a scratch workspace.
 
+mod promotion;
 mod scratch;
 mod steps;
 
@@ -17,7 +18,7 @@ use super::client::{Ask, Client};
 use super::daemon::{Daemon, told_to_stop};
 use super::printer::{BOLD, DIM, GREEN, RED, YELLOW};
 use super::{Context, Exit, Failure, init};
-use crate::callers::{Standing, TokenFiles};
+use crate::callers::{Role, Standing, TokenFiles};
 use crate::gateway::Files;
 use crate::json::printable;
 use crate::ledger::verify;
@@ -26,13 +27,14 @@ use crate::os::{clock, files, random};
 use crate::policy::Workspace;
 use crate::proof::{Key, Keyring, Purpose, Secret};
 use crate::settings::Settings;
+use promotion::Cast;
 use scratch::Scratch;
 use steps::{Examples, STEPS, Step};
 
 /// Walk through every gate in a scratch workspace, and leave nothing behind.
 ///
-/// Starts a real gateway on a free port of this machine, shows what it decides and why, and what becomes of a
-/// ledger that somebody edits. Takes less than a minute. Exit: 0 all went as told, 1 it did not.
+/// Starts a real gateway on a free port of this machine, shows what it decides and why, brings a route from dev to
+/// live and back, and shows what becomes of a ledger that somebody edits. Takes less than a minute. Exit: 0 all went as told, 1 it did not.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// Do not pause between the steps
@@ -83,7 +85,7 @@ struct Show<'c> {
 
 /// A gateway in this process.
 struct Served {
-    client: Client,
+    cast: Cast,
     keyring: Keyring,
     stop: tokio::sync::oneshot::Sender<()>,
     thread: JoinHandle<Result<(), Failure>>,
@@ -91,23 +93,25 @@ struct Served {
 
 impl Show<'_> {
     fn all(&self, root: &Path) -> Result<Vec<Json>, Failure> {
-        let Served { client, keyring, stop, thread } = self.serve(root)?;
-        let walked = self.walk(root, &client, &keyring);
+        let Served { cast, keyring, stop, thread } = self.serve(root)?;
+        let walked = self.walk(root, &cast, &keyring);
+        // It holds the gateway, which must have ended when we clear away.
+        drop(cast);
         // It ends first, whatever came of it: nothing may be written where we are about to clear away.
         let _ = stop.send(());
         let ended = thread.join().unwrap_or_else(|_| Err(Failure::new("the gateway did not end well")));
         let mut rows = walked?;
         ended?;
         if !self.is_over() {
-            rows.push(self.tamper(root)?);
+            rows.push(self.tamper(root, rows.len() + 1)?);
         }
         Ok(rows)
     }
 
-    fn walk(&self, root: &Path, client: &Client, keyring: &Keyring) -> Result<Vec<Json>, Failure> {
+    fn walk(&self, root: &Path, cast: &Cast, keyring: &Keyring) -> Result<Vec<Json>, Failure> {
         self.say(&format!(
             "A gateway listens on {GREEN}{}{GREEN:#}, on a workspace of its own in {}.",
-            client.base(),
+            cast.router.base(),
             root.display()
         ));
         let example = |name: &str| -> Result<Json, Failure> {
@@ -126,8 +130,11 @@ impl Show<'_> {
             if self.is_over() {
                 break;
             }
-            rows.push(self.step(n + 1, step, client, &examples)?);
+            rows.push(self.step(n + 1, step, &cast.router, &examples)?);
             self.rest();
+        }
+        if !self.is_over() {
+            rows.extend(self.promote(STEPS.len() + 1, cast, &examples)?);
         }
         Ok(rows)
     }
@@ -141,11 +148,17 @@ impl Show<'_> {
         let policy = policy.replace("\"allowWithoutChannel\": false", "\"allowWithoutChannel\": true");
         files::replace_public(&path, policy.as_bytes())?;
 
+        promotion::add_route(root)?;
+
         let workspace = Workspace::new(root);
-        let standing = Standing::of(crate::callers::Role::Orchestrator, Some("decision-router"), None)
-            .map_err(|fault| Failure(fault.to_string()))?;
-        let name = "demo-router".parse().map_err(Failure)?;
-        let (_, _, token) = TokenFiles::of(root).make(name, standing, clock::now(), None)?;
+        let token = |name: &str, role: Role, agent: Option<&str>| -> Result<_, Failure> {
+            let standing = Standing::of(role, agent, None).map_err(|fault| Failure(fault.to_string()))?;
+            let name = name.parse().map_err(Failure)?;
+            Ok(TokenFiles::of(root).make(name, standing, clock::now(), None)?.2)
+        };
+        let router = token("demo-router", Role::Orchestrator, Some("decision-router"))?;
+        let operator = token(promotion::OPERATOR, Role::Operator, None)?;
+        let agent = token("demo-agent", Role::Agent, Some(promotion::AGENT))?;
         let secret = Secret::new(random::secret_bytes::<32>()?.to_vec());
         let key = Key::hmac(KEY_ID, "user:main", Purpose::Envelope, secret)
             .ok_or_else(|| Failure::new("no key could be made"))?;
@@ -158,7 +171,13 @@ impl Show<'_> {
         settings.server.listen = ([127, 0, 0, 1], 0).into();
         settings.server.shutdown_timeout = Duration::from_secs(1);
         let daemon = Daemon::open(&workspace, settings, &mut |_, _| {})?;
-        let client = Client::here(daemon.address(), token.expose())?;
+        let here = |token: &str| Client::here(daemon.address(), token);
+        let cast = Cast {
+            router: here(router.expose())?,
+            operator: here(operator.expose())?,
+            agent: here(agent.expose())?,
+            app: daemon.app().clone(),
+        };
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let interrupted = self.interrupted.clone();
         let run = move || {
@@ -173,7 +192,7 @@ impl Show<'_> {
             })
         };
         let thread = std::thread::Builder::new().name("demo".into()).spawn(run)?;
-        Ok(Served { client, keyring, stop, thread })
+        Ok(Served { cast, keyring, stop, thread })
     }
 
     fn step(&self, n: usize, step: &Step, client: &Client, examples: &Examples<'_>) -> Result<Json, Failure> {
@@ -219,9 +238,9 @@ impl Show<'_> {
     }
 
     /// Edits the ledger as somebody with a reason to would, and has it verified.
-    fn tamper(&self, root: &Path) -> Result<Json, Failure> {
+    fn tamper(&self, root: &Path, n: usize) -> Result<Json, Failure> {
         self.title(
-            STEPS.len() + 1,
+            n,
             "A ledger that somebody edits",
             "The gateway has stopped. Somebody turns a `denied` into an `allowed`, right in the file.",
         );

@@ -58,7 +58,9 @@ impl ReportEvent {
         };
         let place = format!("/v1/handoffs/{}", segment(&self.handoff_id));
         let event = match client.ask(Ask::Get, &place) {
-            Ok(reply) => self.event(&reply.body)?,
+            Ok(reply) => {
+                next_event(&reply.body, &self.handoff_id, self.kind, &self.payload, self.sender.as_deref())?
+            }
             Err(trouble) => return Ok(trouble.end(context)),
         };
         match send(&client, &format!("{place}/events"), &event, context) {
@@ -69,44 +71,50 @@ impl ReportEvent {
             Err(trouble) => Ok(trouble.end(context)),
         }
     }
+}
 
-    /// The event that comes next in the stream of the attempt that stands.
-    fn event(&self, handoff: &Json) -> Result<Json, Failure> {
-        let strange = || Failure::new("the gateway's answer is not what it should be");
-        let attempt = handoff.get("attempt").and_then(Json::as_u64).ok_or_else(strange)?;
-        let history = handoff.get("history").and_then(Json::as_array).ok_or_else(strange)?;
-        let shown = history.iter().find(|one| one.get("attempt").and_then(Json::as_u64) == Some(attempt));
-        let timeline = shown.and_then(|one| one.get("timeline")?.as_array()).ok_or_else(strange)?;
-        let correlation = handoff.get("correlationId").ok_or_else(strange)?;
-        let now = clock::now();
-        let random = random::secret_bytes::<10>()?;
-        let end = if self.kind == Kind::TaskCancelled { "sourceAgent" } else { "targetAgent" };
-        let sender = match &self.sender {
-            Some(sender) => sender.clone(),
-            None => format!("agent:{}", handoff.get(end).and_then(Json::as_str).ok_or_else(strange)?),
-        };
-        let attempt = u32::try_from(attempt).map_err(|_| strange())?;
-        let mut event = json!({
-            "wire": "1.1",
-            "wire_id": WireId::new(now.unix_milliseconds(), *random).to_string(),
-            "type": self.kind.as_str(),
-            "ts": now.to_string(),
-            "sender": sender,
-            "payload": self.payload,
-            "stream": {
-                "stream_id": StreamId::Handoff { handoff_id: &self.handoff_id, attempt }.to_string(),
-                "stream_seq": timeline.len() + 1,
-                "context_id": correlation,
-                "correlation_id": correlation,
-            },
-        });
-        if let (Some((category, terminal)), Some(members)) =
-            (Contracts::embedded().state(self.kind), event.as_object_mut())
-        {
-            members.insert("state".to_owned(), json!({"category": category.as_str(), "terminal": terminal}));
-        }
-        Ok(event)
+/// The event that comes next in the stream of the attempt that stands.
+pub(super) fn next_event(
+    handoff: &Json,
+    handoff_id: &str,
+    kind: Kind,
+    payload: &Json,
+    sender: Option<&str>,
+) -> Result<Json, Failure> {
+    let strange = || Failure::new("the gateway's answer is not what it should be");
+    let attempt = handoff.get("attempt").and_then(Json::as_u64).ok_or_else(strange)?;
+    let history = handoff.get("history").and_then(Json::as_array).ok_or_else(strange)?;
+    let shown = history.iter().find(|one| one.get("attempt").and_then(Json::as_u64) == Some(attempt));
+    let timeline = shown.and_then(|one| one.get("timeline")?.as_array()).ok_or_else(strange)?;
+    let correlation = handoff.get("correlationId").ok_or_else(strange)?;
+    let now = clock::now();
+    let random = random::secret_bytes::<10>()?;
+    let end = if kind == Kind::TaskCancelled { "sourceAgent" } else { "targetAgent" };
+    let sender = match sender {
+        Some(sender) => sender.to_owned(),
+        None => format!("agent:{}", handoff.get(end).and_then(Json::as_str).ok_or_else(strange)?),
+    };
+    let attempt = u32::try_from(attempt).map_err(|_| strange())?;
+    let mut event = json!({
+        "wire": "1.1",
+        "wire_id": WireId::new(now.unix_milliseconds(), *random).to_string(),
+        "type": kind.as_str(),
+        "ts": now.to_string(),
+        "sender": sender,
+        "payload": payload,
+        "stream": {
+            "stream_id": StreamId::Handoff { handoff_id, attempt }.to_string(),
+            "stream_seq": timeline.len() + 1,
+            "context_id": correlation,
+            "correlation_id": correlation,
+        },
+    });
+    if let (Some((category, terminal)), Some(members)) =
+        (Contracts::embedded().state(kind), event.as_object_mut())
+    {
+        members.insert("state".to_owned(), json!({"category": category.as_str(), "terminal": terminal}));
     }
+    Ok(event)
 }
 
 /// The same event again is taken in once, so that it can be sent until there is an answer.

@@ -41,15 +41,29 @@ fn every_step_is_as_told_and_nothing_is_left_behind() {
         ("A used id", "denied", Some("A2A_HANDOFF_REUSED")),
         ("Live", "denied", Some("POLICY_STAGE_NOT_REACHED")),
     ];
+    // Then a route comes from dev to live, and a failure takes it back.
+    let promoted = [
+        ("G0: a route that nobody knows yet", "G0 passed, the route is at dev"),
+        ("G1: is anybody there?", "G1 passed, the route is at simulated"),
+        ("G2: three simulated runs", "G2 passed, the route is at simulated"),
+        ("G3: somebody saw it work", "G3 passed, the route is at simulated"),
+        ("G4: live, in canary", "G4 passed, the route is at live"),
+        ("A live handoff", "needs_approval, then allowed"),
+        ("It fails", "simulated, rolled back by system, blocked until a person opens it"),
+    ];
     let steps = shown["steps"].as_array().unwrap();
-    assert_eq!(steps.len(), expected.len() + 1);
+    assert_eq!(steps.len(), expected.len() + promoted.len() + 1);
     for (step, (title, decision, code)) in steps.iter().zip(expected) {
         assert_eq!((&step["step"], &step["decision"]), (&title.into(), &decision.into()), "{step}");
         let codes = step["codes"].as_array().unwrap();
         assert!(code.map_or(codes.is_empty(), |code| codes.contains(&code.into())), "{step}");
         assert_eq!(step["replayed"], title == "A duplicate", "{step}");
     }
-    assert!(steps[12]["finding"].is_string(), "{:#}", steps[12]);
+    for (step, (title, outcome)) in steps.iter().skip(expected.len()).zip(promoted) {
+        assert_eq!((&step["step"], &step["outcome"]), (&title.into(), &outcome.into()), "{step}");
+    }
+    let last = steps.last().unwrap();
+    assert!(last["finding"].is_string(), "{last:#}");
     assert!(is_empty(directory.path()));
 }
 
@@ -59,7 +73,7 @@ fn it_is_told_to_people_too() {
     let output = demo(directory.path(), &["demo", "--fast"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("13 A ledger that somebody edits"), "{text}");
+    assert!(text.contains("20 A ledger that somebody edits"), "{text}");
     assert!(text.contains("nothing is left behind"), "{text}");
 }
 

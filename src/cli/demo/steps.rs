@@ -139,7 +139,7 @@ pub(super) const STEPS: [Step; 12] = [
 ];
 
 /// Sets what a pointer leads to; all of them lead to something in the examples.
-fn set(spec: &mut Json, pointer: &str, value: impl Into<Json>) {
+pub(super) fn set(spec: &mut Json, pointer: &str, value: impl Into<Json>) {
     if let Some(place) = spec.pointer_mut(pointer) {
         *place = value.into();
     }
@@ -147,7 +147,7 @@ fn set(spec: &mut Json, pointer: &str, value: impl Into<Json>) {
 
 impl Examples<'_> {
     /// Another direct handoff.
-    fn direct(&self, n: u32, change: impl FnOnce(&mut Json)) -> Json {
+    pub(super) fn direct(&self, n: u32, change: impl FnOnce(&mut Json)) -> Json {
         let mut spec = renamed(&self.canonical, n);
         change(&mut spec);
         spec
