@@ -332,7 +332,8 @@ fn wrong(pointer: &str, why: impl std::fmt::Display) -> Problem {
 /// Words for the ledger.
 fn said(pointer: &str, text: &str) -> Result<(), Problem> {
     let max = limits::EVENT_TEXT_CHARS_MAX;
-    if (1..=max).contains(&text.trim().chars().count()) && !text.chars().any(char::is_control) {
+    let blank = text.trim().is_empty();
+    if !blank && text.chars().count() <= max && !text.chars().any(char::is_control) {
         return Ok(());
     }
     Err(wrong(pointer, format!("1 to {max} characters, no control characters")))

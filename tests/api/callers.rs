@@ -92,6 +92,12 @@ const MAY: &[(&str, &str)] = &[
     ("listKeys", "admin"),
     ("addKey", "admin"),
     ("removeKey", "admin"),
+    ("listRoutes", "orchestrator agent operator harness auditor admin"),
+    ("getRoute", "orchestrator agent operator harness auditor admin"),
+    ("decideGate", "operator harness"),
+    ("rollBackRoute", "operator"),
+    ("blockRoute", "operator"),
+    ("unblockRoute", "operator"),
 ];
 
 #[test]
@@ -116,6 +122,7 @@ fn a_role_may_do_what_is_its_own_and_nothing_else() {
         let target = template.replace("{sequence}", "999999").replace("{id}", "hs_nothing_here");
         let target = target.replace("{token}", "nobody").replace("{key}", "nothing");
         let target = target.replace("{ref}", "authz_nothing").replace("{message}", "1473395000000000001");
+        let target = target.replace("{gate}", "G0");
         let target = if id == "streamEntries" { format!("{target}?from=0") } else { target };
         for (role, token) in &tokens {
             let reply = daemon.send(&Request::new(&method, &target).token(token));

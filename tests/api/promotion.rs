@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
+use handoffd::timestamp::Timestamp;
 use serde_json::{Value as Json, json};
 
 use super::harness::{Daemon, ROUTER, eventually, location, spec, write};
@@ -47,6 +48,27 @@ impl Agent {
             }
         });
         Self { address, modes }
+    }
+
+    /// Answers 200 when it is told to.
+    fn waiting() -> (Self, std::sync::mpsc::Sender<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let modes = Arc::new(Mutex::new(Vec::new()));
+        let (heard, (told, hears)) = (modes.clone(), std::sync::mpsc::channel());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                heard.lock().unwrap().push("asked".to_owned());
+                if hears.recv().is_ok() {
+                    let _ = stream
+                        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                    // What was sent is read to its end, so that closing does not cut off the answer.
+                    let _ = stream.set_read_timeout(Some(std::time::Duration::from_millis(200)));
+                    let _ = stream.read(&mut [0; 4096]);
+                }
+            }
+        });
+        (Self { address, modes }, told)
     }
 
     pub(crate) fn url(&self) -> String {
@@ -486,7 +508,8 @@ fn nobody_vouches_for_their_own_work() {
 #[test]
 fn g4_needs_a_plan_that_can_be_carried_out() {
     let agent = Agent::answering("200 OK");
-    let scene = Scene::new(Some(agent.url()));
+    let settings = "[approvals]\nwait = '30s'\n[promotion]\ncanary_runs = 2\n";
+    let scene = Scene::with(settings, |route| route["probeUrl"] = agent.url().into());
     scene.through("G3");
     write(&scene.daemon.path("docs/plan.md"), "# Plan\n\n## Triggers\n\nAny failure.\n");
     scene.redefine(|route| route["rollbackPlanRef"] = "docs/plan.md".into());
@@ -497,7 +520,14 @@ fn g4_needs_a_plan_that_can_be_carried_out() {
     // Without one of its own, the route has the plan of the handoff of G3.
     scene.redefine(|route| drop(route.as_object_mut().unwrap().remove("rollbackPlanRef")));
     assert_eq!(scene.gate("G4", json!({})), "passed");
-    assert_eq!(scene.route()["planRef"], "agents/blockchain-operator/docs/runbook.md");
+    let route = scene.route();
+    assert_eq!(route["planRef"], "agents/blockchain-operator/docs/runbook.md");
+    assert_eq!(route["canary"]["of"], 2);
+    // A live handoff waits for a person as long as the settings say.
+    let live = scene.submit("live_0001", "live").1;
+    assert_eq!(live.status, 202);
+    let time = |name: &str| Timestamp::parse(live.json()[name].as_str().unwrap()).unwrap();
+    assert_eq!(time("expiresAt").seconds_since(time("decidedAt")), 30);
 }
 
 #[test]
@@ -559,6 +589,39 @@ fn a_rollback_is_rehearsed_carried_out_and_lifted_by_a_person() {
     let unknown = scene.daemon.post_as(&scene.rita, "/v1/routes/nowhere.v1/rollback", json!({"reason": "x"}));
     assert_eq!(unknown.status, 404);
     scene.daemon.cli_ok(&["state", "verify"]);
+}
+
+#[test]
+fn a_rollback_or_an_edit_beats_a_gate_that_is_being_looked_at() {
+    let (agent, tell) = Agent::waiting();
+    let scene =
+        Scene::with("[promotion]\nprobe_timeout = '5s'\n", |route| route["probeUrl"] = agent.url().into());
+    scene.complete("dev_0001", "dev");
+    assert_eq!(scene.gate("G0", json!({})), "passed");
+    let asked = |n: usize| {
+        eventually("the agent is asked", || (agent.modes.lock().unwrap().len() == n).then_some(()));
+    };
+    let meanwhile = |n: usize, act: &dyn Fn()| {
+        std::thread::scope(|scope| {
+            let gate = scope.spawn(|| scene.ask(&scene.rita, "G1", json!({})));
+            asked(n);
+            act();
+            tell.send(()).unwrap();
+            gate.join().unwrap()
+        })
+    };
+    let beaten = meanwhile(1, &|| assert_eq!(scene.act("rollback", json!({"reason": "stop"})).status, 200));
+    assert_eq!((beaten.status, beaten.code().as_str()), (409, "ROUTE_SUPERSEDED"), "{beaten:?}");
+    let beaten = meanwhile(2, &|| scene.redefine(|route| route["approvers"] = 2.into()));
+    assert_eq!((beaten.status, beaten.code().as_str()), (409, "ROUTE_SUPERSEDED"), "{beaten:?}");
+    let beaten = meanwhile(3, &|| assert_eq!(scene.act("block", json!({"reason": "stop"})).status, 200));
+    assert_eq!(beaten.status, 409, "{beaten:?}");
+    assert_eq!(scene.act("unblock", json!({"reason": "go on", "what": "both"})).status, 200);
+    assert_eq!(scene.state().0, "dev G0 rolled_back");
+    // A handoff that ends meanwhile is only looked at too; the agent is not asked again for it.
+    let passed = meanwhile(4, &|| drop(scene.complete("dev_0002", "dev")));
+    assert_eq!((passed.status, &passed.json()["status"]), (200, &json!("passed")), "{passed:?}");
+    assert_eq!(agent.modes.lock().unwrap().len(), 4);
 }
 
 #[test]
