@@ -189,6 +189,9 @@ pub const VIEW_REBUILD_CACHE_KIB: i64 = 64 * 1024;
 /// Entries in one transaction while the views are rebuilt.
 pub const VIEW_REBUILD_ENTRIES: usize = 50_000;
 
+/// Entries that the views may be behind at a start without being made again, however few they hold.
+pub const VIEW_CATCH_UP_MAX: u64 = 50_000;
+
 /// Pages in the views' journal after which it is moved into the file, and what the journal is cut back to then.
 pub const VIEW_JOURNAL_PAGES: i64 = 16 * 1024;
 pub const VIEW_JOURNAL_BYTES_MAX: i64 = 64 * 1024 * 1024;

@@ -26,6 +26,16 @@ fn overwrite(path: &Path, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap();
 }
 
+/// Were the indexes made when the rows were there? That is how a rebuild does it, and what makes it fast.
+fn indexes_came_last(views: &Path) -> bool {
+    let connection = rusqlite::Connection::open(views).unwrap();
+    let question = "SELECT type FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+    let mut statement = connection.prepare(question).unwrap();
+    let made: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(made.iter().any(|kind| kind == "index"), "{made:?}");
+    made.is_sorted_by(|one, next| one == "table" || next == "index")
+}
+
 #[test]
 fn a_second_gateway_is_told_who_holds_the_workspace() {
     let workspace = tempfile::tempdir().unwrap();
@@ -110,12 +120,14 @@ fn a_query_made_right_after_a_reply_sees_that_decision() {
     );
     let seen = ids(&gateway);
     gateway.close().unwrap();
-    // Deleted, damaged, or of another ledger: made again.
     let path = Files::of(workspace.path()).views();
-    for change in 0..3 {
+    assert!(!indexes_came_last(&path), "rows and indexes grew together");
+    // Deleted, empty, damaged, or of another ledger: made again.
+    for change in 0..4 {
         match change {
             0 => fs::remove_file(&path).unwrap(),
-            1 => overwrite(&path, "not a database, but long enough to look at".repeat(100)),
+            1 => overwrite(&path, ""),
+            2 => overwrite(&path, "not a database, but long enough to look at".repeat(100)),
             _ => {
                 let elsewhere = tempfile::tempdir().unwrap();
                 open(elsewhere.path()).unwrap().close().unwrap();
@@ -133,6 +145,7 @@ fn a_query_made_right_after_a_reply_sees_that_decision() {
         assert_eq!(ids(&gateway), seen, "{change}");
         assert_eq!(told, [(0, 15)], "{change}");
         gateway.close().unwrap();
+        assert!(indexes_came_last(&path), "{change}: applied piece by piece");
     }
 }
 

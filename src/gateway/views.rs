@@ -103,8 +103,8 @@ pub(super) struct Following {
     pub(super) thread: JoinHandle<()>,
 }
 
-/// Brings the views up to `head`, rebuilding them where they are missing, damaged or of another ledger, and starts
-/// to follow. `tell` hears how many entries of how many are done.
+/// Brings the views up to `head`, rebuilding them where they are missing, damaged, of another ledger or far behind, and
+/// starts to follow. `tell` hears how many entries of how many are done.
 pub(super) fn follow(
     files: &Files,
     topic_id: &str,
@@ -142,7 +142,7 @@ fn catch_up(
         Ok(read.map_while(|entry| entry.map_err(|fault| *unread = Some(fault)).ok()).collect())
     };
     let opened = match Views::open(path, topic_id) {
-        Ok(views) if agrees(&views, ledger, head)? => Some(views),
+        Ok(views) if is_near(&views, head) && agrees(&views, ledger, head)? => Some(views),
         Ok(_) | Err(ViewsFault::NeedsRebuild(_)) => None,
         Err(other) => return Err(fault(other)),
     };
@@ -175,6 +175,18 @@ fn catch_up(
         views.apply(chunk).map_err(fault)?;
     }
     Err(unread.map_or_else(|| GatewayFault::Engine(EngineFault::Stopped), bad))
+}
+
+/// Is it less work to apply what is missing than to make everything again?
+fn is_near(views: &Views, head: Head) -> bool {
+    is_near_to(views.applied().map_or(0, |(sequence, _)| sequence), head.sequence)
+}
+
+/// A rebuild makes the indexes when the rows are there, which costs a fraction of keeping them up with each row. It is
+/// worth it where nothing is applied, and where the larger part of a long ledger is not.
+fn is_near_to(applied: u64, head: u64) -> bool {
+    let missing = head.saturating_sub(applied);
+    missing == 0 || (applied > 0 && (missing <= limits::VIEW_CATCH_UP_MAX || missing <= applied))
 }
 
 /// Is the last entry that the views hold the ledger's?
@@ -250,4 +262,26 @@ fn apply(views: &mut Views, entries: &[Entry]) -> Result<(), ViewsFault> {
         }
     }
     views.apply(entries).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_are_made_again_where_that_is_less_work_than_going_on() {
+        const MAX: u64 = limits::VIEW_CATCH_UP_MAX;
+        let check = |applied, head, near| assert_eq!(is_near_to(applied, head), near, "{applied} of {head}");
+        // An empty ledger is followed as it is; of any other at least something must be there.
+        check(0, 0, true);
+        check(0, 1, false);
+        check(1, 1, true);
+        // A few are applied whatever there was before, and many only to as many.
+        check(1, MAX + 1, true);
+        check(1, MAX + 2, false);
+        check(2 * MAX, 4 * MAX, true);
+        check(2 * MAX, 4 * MAX + 1, false);
+        // Views that are ahead are found by the running hash that the ledger does not have.
+        check(2, 1, true);
+    }
 }
