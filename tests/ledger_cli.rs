@@ -230,3 +230,50 @@ fn a_routing_edit_is_adopted_into_the_policies_and_recorded_at_the_next_start() 
             .unwrap();
     assert_eq!(tail.lines().count(), 2, "the ledger has both: {tail}");
 }
+
+#[test]
+fn a_list_without_views_says_that_they_are_missing_and_not_that_the_ledger_is_empty() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    let views = root.join("memory/views.db");
+    let list = || {
+        let output = run(root, &["audit", "list"]);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = list();
+    assert_eq!(code, Some(2));
+    assert!(said.ends_with("ledger has no entries yet\n"), "{said}");
+
+    let mut log = open(root);
+    (0..3).for_each(|_| append(&mut log, "gate.decided", "hs_1", long_ago()));
+    let (code, said) = list();
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("views.db is missing, and the ledger has 3 entries; `handoffd serve` makes the views"),
+        "{said}"
+    );
+    // Commands that read the ledger itself do without, and are what the message names.
+    assert_eq!(json(root, &["audit", "show", "3"])["hcs"]["sequence_number"], 3);
+    let tail = run(root, &["audit", "tail", "--from", "1", "--no-follow"]);
+    assert_eq!(String::from_utf8(tail.stdout).unwrap().lines().count(), 3);
+
+    std::fs::File::create(&views).unwrap();
+    let (code, said) = list();
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("the views must be rebuilt") && said.contains("`handoffd serve` makes the views"),
+        "{said}"
+    );
+
+    // Views that were left behind, and that nobody brings on.
+    std::fs::remove_file(&views).unwrap();
+    let entries = handoffd::ledger::Entries::read(&ledger(root), 1, 2).unwrap().map(Result::unwrap);
+    drop(handoffd::views::Views::rebuild(&views, TOPIC, entries).unwrap());
+    let (code, said) = list();
+    assert_eq!(code, Some(0));
+    assert!(said.contains("the list does not go up to entry 3"), "{said}");
+    append(&mut log, "gate.decided", "hs_1", long_ago());
+    let entries = handoffd::ledger::Entries::read(&ledger(root), 1, 4).unwrap().map(Result::unwrap);
+    drop(handoffd::views::Views::rebuild(&views, TOPIC, entries).unwrap());
+    assert_eq!(list(), (Some(0), String::new()));
+}

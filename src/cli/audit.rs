@@ -105,6 +105,10 @@ pub(super) struct Show {
     sequence: u64,
 }
 
+/// What to do where the views cannot be asked.
+const NO_VIEWS: &str = "`handoffd serve` makes the views from the ledger when it starts, and `handoffd audit tail --from 1 \
+                        --no-follow` reads the ledger itself";
+
 /// How far a ledger has come.
 pub(super) struct Committed {
     pub(super) topic_id: String,
@@ -159,8 +163,13 @@ impl Export {
 
 impl List {
     fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
+        let Committed { head, .. } = committed(files)?;
         if !files.views().is_file() {
-            return Err(nothing_yet(files));
+            let path = files.views();
+            let (path, count) = (path.display(), head.sequence);
+            return Err(Failure(format!(
+                "{path} is missing, and the ledger has {count} entries; {NO_VIEWS}"
+            )));
         }
         let filter = EntryFilter {
             kind: self.kind.as_deref(),
@@ -172,9 +181,17 @@ impl List {
             from: self.from,
             to: self.to,
         };
-        let unusable = |fault: ViewsFault| Failure(format!("{}: {fault}", files.views().display()));
+        let unusable = |fault: ViewsFault| {
+            let what_to_do =
+                if matches!(fault, ViewsFault::NeedsRebuild(_)) { NO_VIEWS } else { "try again" };
+            Failure(format!("{}: {fault}; {what_to_do}", files.views().display()))
+        };
         let reader = Reader::open(&files.views()).map_err(unusable)?;
-        wait_for_views(&reader, files)?;
+        if !wait_for_views(&reader, head) {
+            let message =
+                format!("the list does not go up to entry {}, the ledger's last; {NO_VIEWS}", head.sequence);
+            context.printer.note(&message);
+        }
         let page = reader.entries(&filter, self.cursor, self.limit).map_err(unusable)?;
         if context.printer.is_json() {
             context
@@ -206,16 +223,16 @@ impl List {
     }
 }
 
-/// A running daemon's views gather for a moment: what is in the ledger already should be in the list too.
-fn wait_for_views(reader: &Reader, files: &Files) -> Result<(), Failure> {
-    let Committed { head, .. } = committed(files)?;
+/// A running daemon's views gather for a moment: what is in the ledger already should be in the list too. False if
+/// it does not come.
+fn wait_for_views(reader: &Reader, head: Head) -> bool {
     for _ in 0..20 {
         if !matches!(reader.entry(head.sequence), Ok(None)) {
-            break;
+            return true;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    Ok(())
+    false
 }
 
 impl Verify {
