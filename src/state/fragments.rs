@@ -2,27 +2,37 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::promotion::{Declared, GateStatus, PromotionGate, RouteRecord, Stage};
-use crate::proof::{Members, object, write_object};
+use crate::proof::{Members, object, write_object, write_text};
 
 /// A handoff that is under way, or ended a short while ago.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ActiveHandoff {
-    pub(super) status: Cow<'static, str>,
-    pub(super) mode: String,
-    pub(super) source_agent: String,
-    pub(super) target_agent: String,
-    pub(super) route_key: String,
-    pub(super) last_updated_at: String,
+pub(super) struct ActiveHandoff<'h> {
+    #[serde(borrow)]
+    pub(super) status: Cow<'h, str>,
+    #[serde(borrow)]
+    pub(super) mode: Cow<'h, str>,
+    #[serde(borrow)]
+    pub(super) source_agent: Cow<'h, str>,
+    #[serde(borrow)]
+    pub(super) target_agent: Cow<'h, str>,
+    #[serde(borrow)]
+    pub(super) route_key: Cow<'h, str>,
+    #[serde(borrow)]
+    pub(super) last_updated_at: Cow<'h, str>,
     pub(super) last_error_code: Option<String>,
 }
 
-impl ActiveHandoff {
-    pub(super) fn render(&self) -> String {
-        object(256, |members| {
+impl ActiveHandoff<'_> {
+    pub(super) fn show(&self, handoff_id: &str) -> Shown {
+        let mut text = String::with_capacity(320);
+        write_text(&mut text, handoff_id);
+        text.push(':');
+        let named = text.len();
+        write_object(&mut text, |members| {
             members.text_or_null("lastErrorCode", self.last_error_code.as_deref());
             members.text("lastUpdatedAt", &self.last_updated_at);
             members.text("mode", &self.mode);
@@ -30,8 +40,40 @@ impl ActiveHandoff {
             members.text("sourceAgent", &self.source_agent);
             members.text("status", &self.status);
             members.text("targetAgent", &self.target_agent);
-        })
+        });
+        // Kept for as long as the handoff is shown, and there may be many.
+        text.shrink_to_fit();
+        Shown { named, text }
     }
+}
+
+/// A handoff as a member of the object of handoffs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Shown {
+    /// How long the name in front is.
+    named: usize,
+    text: String,
+}
+
+impl Shown {
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The handoff again.
+    pub(super) fn read(&self) -> Option<ActiveHandoff<'_>> {
+        serde_json::from_str(self.text.get(self.named..)?).ok()
+    }
+}
+
+/// The object of handoffs.
+pub(super) fn write_shown<'s>(text: &mut String, handoffs: impl Iterator<Item = &'s Shown>) {
+    text.push('{');
+    for (n, handoff) in handoffs.enumerate() {
+        text.push_str(if n > 0 { "," } else { "" });
+        text.push_str(&handoff.text);
+    }
+    text.push('}');
 }
 
 /// A route of the routing table.
@@ -101,7 +143,7 @@ pub(super) fn write_map<'r>(text: &mut String, fragments: impl Iterator<Item = (
         if n > 0 {
             text.push(',');
         }
-        crate::proof::write_text(text, name);
+        write_text(text, name);
         text.push(':');
         text.push_str(fragment);
     }

@@ -4,6 +4,7 @@
 //! puts it where orchestrators read it. The file is a view: it can be deleted, and is made again.
 
 mod adopt;
+mod event;
 mod follow;
 mod fragments;
 mod publish;

@@ -19,6 +19,7 @@ use crate::proof::{Digest, Key, Purpose, Seed, object};
 const REDUCER: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     include_str!("view.rs"),
+    include_str!("event.rs"),
     include_str!("fragments.rs"),
     include_str!("../promotion/record.rs"),
     include_str!("../promotion/reduce.rs"),

@@ -280,3 +280,40 @@ fn a_handoff_is_shown_as_it_moves_and_for_a_while_after_it_has_ended() {
     let empty = history.view();
     assert!(empty.bytes() <= StateView::empty(TOPIC).bytes());
 }
+
+/// Texts are borrowed from entries and from what was rendered before, but for those that had to be escaped.
+#[test]
+fn texts_that_must_be_escaped_are_shown_as_they_were_told() {
+    let mut history = History::new();
+    let told = "a \"b\" \\ c\n\u{e9}\u{1f}";
+    let stream = format!("task:{told}:attempt:1");
+    let facts = json!({"handoff_id": told, "mode": told, "operation": told, "route_key": told, "source_agent": told,
+        "target_agent": null});
+    history.event("task.created", &stream, &facts);
+    history.event(
+        "gate.decided",
+        &stream,
+        &json!({"decision": "allowed", "codes": [], "gates": ["g0:pass"]}),
+    );
+    let shown = |history: &History| -> Json {
+        let document: Json = serde_json::from_str(&history.view().render()).unwrap();
+        document["activeHandoffs"][told].clone()
+    };
+    let mut expected = json!({"lastErrorCode": null, "lastUpdatedAt": "2026-02-18T19:38:01.000000000Z", "mode": told,
+        "routeKey": told, "sourceAgent": told, "status": "queued", "targetAgent": ""});
+    assert_eq!(shown(&history), expected);
+    for (kind, payload, status, code) in [
+        ("task.claimed", json!({}), "running", Json::Null),
+        ("task.blocked", json!({"code": told}), "blocked", Json::Null),
+        ("task.failed", json!({"code": told}), "failed", json!(told)),
+    ] {
+        history.event(kind, &stream, &payload);
+        let at = format!("2026-02-18T19:38:{:02}.000000000Z", history.head.sequence - 1);
+        for (name, value) in
+            [("status", json!(status)), ("lastErrorCode", code), ("lastUpdatedAt", json!(at))]
+        {
+            expected[name] = value;
+        }
+        assert_eq!(shown(&history), expected, "{kind}");
+    }
+}

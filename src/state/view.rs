@@ -1,12 +1,15 @@
 //! The reducer: ledger entries in, the state document out.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::event::{Created, Decided, Delegation, Event, Why, payload};
 use super::fragments::{
-    ActiveHandoff, render_promotion, render_route, write_map, write_promotion, write_rollback,
+    ActiveHandoff, Shown, render_promotion, render_route, write_map, write_promotion, write_rollback,
+    write_shown,
 };
 use crate::ledger::{Entry, Head};
 use crate::limits;
@@ -21,8 +24,8 @@ use crate::wire::{Fact, Sender, StreamId};
 pub struct StateView {
     head: Head,
     updated_at: String,
-    /// Each with its serialized form.
-    handoffs: BTreeMap<String, String>,
+    /// Each with its serialized form, the name in front: publishing looks at nothing else.
+    handoffs: BTreeMap<String, Shown>,
     /// Each with its serialized forms: as it is routed, if it is declared, and how far it has come.
     routes: BTreeMap<String, (RouteRecord, Option<String>, String)>,
     /// Delegated handoffs that wait for a person: the log has them when they are settled.
@@ -50,49 +53,9 @@ impl std::fmt::Display for StateFault {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct Wire {
-    wire_id: String,
-    #[serde(rename = "type")]
-    kind: String,
-    sender: String,
-    payload: Json,
-    stream: Stream,
-}
-
-#[derive(Debug, Deserialize)]
-struct Stream {
-    stream_id: String,
-    stream_seq: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Created {
-    handoff_id: String,
-    mode: Option<String>,
-    operation: Option<String>,
-    route_key: Option<String>,
-    source_agent: Option<String>,
-    target_agent: Option<String>,
-    delegation: Option<Delegation>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Delegation {
-    authorization_ref: Option<String>,
-    delegate_agent: Option<String>,
-    envelope_hash: Option<String>,
-    policy_ref: Option<String>,
-    principal: Option<String>,
-    risk_classification: Option<String>,
-}
-
-/// The handoff that a stream is about.
-fn handoff_of(stream_id: &str) -> Option<&str> {
-    match StreamId::parse(stream_id)? {
-        StreamId::Handoff { handoff_id, .. } => Some(handoff_id),
-        _ => None,
-    }
+/// What was not told is shown as an empty text.
+fn shown(text: Option<&str>) -> Cow<'_, str> {
+    text.unwrap_or_default().into()
 }
 
 impl StateView {
@@ -128,31 +91,31 @@ impl StateView {
         if entry.sequence != self.head.sequence + 1 {
             return Err(fault());
         }
-        let wire: Wire = serde_json::from_str(&entry.wire).map_err(|_| fault())?;
+        let event = Event::of(entry)?;
         self.forget_ended(&entry.consensus_timestamp);
-        match wire.kind.as_str() {
-            "task.created" => self.created = Some(serde_json::from_value(wire.payload).map_err(|_| fault())?),
-            "gate.decided" if wire.stream.stream_seq > 2 && wire.stream.stream_id.starts_with("task:") => {
-                self.settled(&wire, entry);
+        match &*event.kind {
+            "task.created" => self.created = Some(payload(entry)?),
+            "gate.decided" if event.stream.stream_seq > 2 && event.stream.stream_id.starts_with("task:") => {
+                self.settled(&event, entry);
             }
-            "gate.decided" => self.decided(&wire, entry),
-            "task.claimed" | "task.started" | "artifact.ready" => self.moved(&wire, entry, "running", None),
-            "task.blocked" => self.moved(&wire, entry, "blocked", None),
+            "gate.decided" => self.decided(&event, entry),
+            "task.claimed" | "task.started" | "artifact.ready" => self.moved(&event, entry, "running", None),
+            "task.blocked" => self.moved(&event, entry, "blocked", None),
             // The third event of a stream is part of the decision; a later one gives the handoff back.
-            "task.available" if wire.stream.stream_seq > 3 => self.moved(&wire, entry, "queued", None),
-            "task.complete" => self.ended(&wire, entry, "done", None),
+            "task.available" if event.stream.stream_seq > 3 => self.moved(&event, entry, "queued", None),
+            "task.complete" => self.ended(&event, entry, "done", None),
             "task.failed" => {
-                let code = wire.payload.get("code").and_then(Json::as_str).map(str::to_owned);
-                let rolled_back = code.as_deref() == Some("ROUTE_ROLLED_BACK") && wire.sender == "system";
-                self.ended(&wire, entry, if rolled_back { "rolled_back" } else { "failed" }, code);
+                let code = payload::<Why>(entry).unwrap_or_default().code();
+                let rolled_back = code.as_deref() == Some("ROUTE_ROLLED_BACK") && event.sender == "system";
+                self.ended(&event, entry, if rolled_back { "rolled_back" } else { "failed" }, code);
             }
             "task.cancelled" => {
-                if let Some(handoff_id) = handoff_of(&wire.stream.stream_id) {
+                if let Some(handoff_id) = event.handoff_id() {
                     self.waiting.remove(handoff_id);
                 }
-                self.ended(&wire, entry, "failed", Some("TASK_CANCELLED".to_owned()));
+                self.ended(&event, entry, "failed", Some("TASK_CANCELLED".to_owned()));
             }
-            _ => self.routed(&wire, entry).ok_or_else(fault)?,
+            _ => self.routed(&event, entry).ok_or_else(fault)?,
         }
         self.head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
         self.updated_at.clone_from(&entry.consensus_timestamp);
@@ -160,16 +123,17 @@ impl StateView {
     }
 
     /// What an event in a route's stream makes of it.
-    fn routed(&mut self, wire: &Wire, entry: &Entry) -> Option<()> {
-        let stream = StreamId::parse(&wire.stream.stream_id)?;
+    fn routed(&mut self, event: &Event<'_>, entry: &Entry) -> Option<()> {
+        let stream = StreamId::parse(&event.stream.stream_id)?;
         let StreamId::Route { route_key } = stream else { return Some(()) };
+        let said: Json = payload(entry).ok()?;
         let fact = Fact {
-            kind: wire.kind.parse().ok()?,
-            sender: Sender::parse(&wire.sender)?,
+            kind: event.kind.parse().ok()?,
+            sender: Sender::parse(&event.sender)?,
             stream,
             sequence: entry.sequence,
             at: Timestamp::parse(&entry.consensus_timestamp)?,
-            payload: &wire.payload,
+            payload: &said,
         };
         let (record, route, promotion) = self.routes.entry(route_key.to_owned()).or_default();
         record.take(&fact);
@@ -179,26 +143,25 @@ impl StateView {
     }
 
     /// What was decided about a handoff that waited for a person.
-    fn settled(&mut self, wire: &Wire, entry: &Entry) {
-        let Some(handoff_id) = handoff_of(&wire.stream.stream_id) else { return };
-        let decision = wire.payload.get("decision").and_then(Json::as_str).unwrap_or_default();
+    fn settled(&mut self, event: &Event<'_>, entry: &Entry) {
+        let Some(handoff_id) = event.handoff_id() else { return };
+        let Decided { decision } = payload(entry).unwrap_or_default();
         if let Some(created) = self.waiting.remove(handoff_id)
             && let Some(delegation) = &created.delegation
         {
-            self.log_delegation(wire, &created, delegation, decision, entry);
+            self.log_delegation(event, &created, delegation, &decision, entry);
         }
         if decision != "allowed" {
-            let codes = wire.payload.get("codes").and_then(Json::as_array);
-            let code = codes.and_then(|codes| codes.first()?.as_str()).map(str::to_owned);
-            self.ended(wire, entry, "failed", code);
+            let code = payload::<Why>(entry).unwrap_or_default().first_code();
+            self.ended(event, entry, "failed", code);
         }
     }
 
-    fn decided(&mut self, wire: &Wire, entry: &Entry) {
+    fn decided(&mut self, event: &Event<'_>, entry: &Entry) {
         // A refusal without a handoffId has no facts; the ledger has it, the state does not.
         let Some(created) = self.created.take() else { return };
-        let decision = wire.payload.get("decision").and_then(Json::as_str).unwrap_or_default();
-        let status = match decision {
+        let Decided { decision } = payload(entry).unwrap_or_default();
+        let status = match &*decision {
             "allowed" => Some("queued"),
             "needs_approval" => Some("needs_approval"),
             _ => None,
@@ -206,24 +169,22 @@ impl StateView {
         if let Some(delegation) = &created.delegation
             && status != Some("needs_approval")
         {
-            self.log_delegation(wire, &created, delegation, decision, entry);
+            self.log_delegation(event, &created, delegation, &decision, entry);
         }
         if let Some(status) = status {
-            let shown = |text: &Option<String>| text.clone().unwrap_or_default();
             let handoff = ActiveHandoff {
                 status: status.into(),
-                mode: shown(&created.mode),
-                source_agent: shown(&created.source_agent),
-                target_agent: shown(&created.target_agent),
-                route_key: shown(&created.route_key),
-                last_updated_at: entry.consensus_timestamp.clone(),
+                mode: shown(created.mode.as_deref()),
+                source_agent: shown(created.source_agent.as_deref()),
+                target_agent: shown(created.target_agent.as_deref()),
+                route_key: shown(created.route_key.as_deref()),
+                last_updated_at: entry.consensus_timestamp.as_str().into(),
                 last_error_code: None,
             };
-            let fragment = handoff.render();
-            self.fragment_bytes += fragment.len() + created.handoff_id.len();
-            let id_bytes = created.handoff_id.len();
+            let fragment = handoff.show(&created.handoff_id);
+            self.fragment_bytes += fragment.bytes();
             if let Some(before) = self.handoffs.insert(created.handoff_id.clone(), fragment) {
-                self.fragment_bytes -= before.len() + id_bytes;
+                self.fragment_bytes -= before.bytes();
             }
             if status == "needs_approval" && created.delegation.is_some() {
                 self.waiting.insert(created.handoff_id.clone(), created);
@@ -232,23 +193,23 @@ impl StateView {
     }
 
     /// What an event in a handoff's stream makes of it. One that is not shown any more stays so.
-    fn moved(&mut self, wire: &Wire, entry: &Entry, status: &'static str, code: Option<String>) {
-        let Some(handoff_id) = handoff_of(&wire.stream.stream_id) else { return };
+    fn moved(&mut self, event: &Event<'_>, entry: &Entry, status: &'static str, code: Option<String>) {
+        let Some(handoff_id) = event.handoff_id() else { return };
         let Some(fragment) = self.handoffs.get_mut(handoff_id) else { return };
-        let Ok(mut handoff) = serde_json::from_str::<ActiveHandoff>(fragment) else { return };
+        let Some(mut handoff) = fragment.read() else { return };
         handoff.status = status.into();
         handoff.last_error_code = code;
-        handoff.last_updated_at.clone_from(&entry.consensus_timestamp);
-        self.fragment_bytes -= fragment.len();
-        *fragment = handoff.render();
-        self.fragment_bytes += fragment.len();
+        handoff.last_updated_at = entry.consensus_timestamp.as_str().into();
+        let now = handoff.show(handoff_id);
+        self.fragment_bytes = self.fragment_bytes - fragment.bytes() + now.bytes();
+        *fragment = now;
     }
 
     /// The same for its last event; it is shown for a while longer.
-    fn ended(&mut self, wire: &Wire, entry: &Entry, status: &'static str, code: Option<String>) {
-        self.moved(wire, entry, status, code);
+    fn ended(&mut self, event: &Event<'_>, entry: &Entry, status: &'static str, code: Option<String>) {
+        self.moved(event, entry, status, code);
         let at = Timestamp::parse(&entry.consensus_timestamp);
-        if let (Some(handoff_id), Some(at)) = (handoff_of(&wire.stream.stream_id), at) {
+        if let (Some(handoff_id), Some(at)) = (event.handoff_id(), at) {
             let until = at.plus_seconds(limits::ENDED_SHOWN_S).to_nanoseconds();
             self.ended.push_back((until, handoff_id.to_owned()));
         }
@@ -261,7 +222,7 @@ impl StateView {
             && let Some((_, handoff_id)) = self.ended.pop_front()
         {
             if let Some(fragment) = self.handoffs.remove(&handoff_id) {
-                self.fragment_bytes -= fragment.len() + handoff_id.len();
+                self.fragment_bytes -= fragment.bytes();
             }
         }
     }
@@ -269,7 +230,7 @@ impl StateView {
     /// The newest ones, of which refusals may take at most half: a flood of them pushes no decision out.
     fn log_delegation(
         &mut self,
-        wire: &Wire,
+        event: &Event<'_>,
         created: &Created,
         row: &Delegation,
         decision: &str,
@@ -280,7 +241,7 @@ impl StateView {
             members.text("decision", decision);
             members.text_or_null("delegateAgent", row.delegate_agent.as_deref());
             members.text_or_null("envelopeHash", row.envelope_hash.as_deref());
-            members.text("eventId", &wire.wire_id);
+            members.text("eventId", &event.wire_id);
             members.text("handoffId", &created.handoff_id);
             members.text_or_null("policyRef", row.policy_ref.as_deref());
             members.text_or_null("principal", row.principal.as_deref());
@@ -319,9 +280,7 @@ impl StateView {
         let newest = records().max_by_key(|record| record.last_rollback.as_ref().map(|last| last.sequence));
         let newest = newest.filter(|record| record.last_rollback.is_some()).or(least);
         write_object(text, |members| {
-            members.with("activeHandoffs", |text| {
-                write_map(text, self.handoffs.iter().map(|(id, fragment)| (id.as_str(), fragment.as_str())));
-            });
+            members.with("activeHandoffs", |text| write_shown(text, self.handoffs.values()));
             members.with("delegationAuditLog", |text| {
                 text.push('[');
                 for (n, (_, row)) in self.delegation_log.iter().enumerate() {
