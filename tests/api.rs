@@ -15,8 +15,10 @@ mod api {
     mod contract;
     mod delegated;
     mod harness;
+    mod route;
     mod wire;
 
+    mod approvals;
     mod batches;
     mod callers;
     mod checklist;

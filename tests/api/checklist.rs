@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value as Json, json};
 
 use super::harness::write;
-use super::promotion::{Agent, KEY, Scene};
+use super::route::{Agent, KEY, Scene};
 
 impl Scene {
     /// Runs a command with the operator's token: its exit code, and what it says on standard output.
