@@ -182,11 +182,11 @@ fn is_near(views: &Views, head: Head) -> bool {
     is_near_to(views.applied().map_or(0, |(sequence, _)| sequence), head.sequence)
 }
 
-/// A rebuild makes the indexes when the rows are there, which costs a fraction of keeping them up with each row. It is
-/// worth it where nothing is applied, and where the larger part of a long ledger is not.
+/// A rebuild makes the indexes when the rows are there, which costs a fraction of keeping them up with each row. It
+/// is worth it where nothing is applied, and where more than a fifth of a long ledger is not.
 fn is_near_to(applied: u64, head: u64) -> bool {
     let missing = head.saturating_sub(applied);
-    missing == 0 || (applied > 0 && (missing <= limits::VIEW_CATCH_UP_MAX || missing <= applied))
+    missing == 0 || (applied > 0 && (missing <= limits::VIEW_CATCH_UP_MAX || missing <= applied / 4))
 }
 
 /// Is the last entry that the views hold the ledger's?
@@ -276,11 +276,11 @@ mod tests {
         check(0, 0, true);
         check(0, 1, false);
         check(1, 1, true);
-        // A few are applied whatever there was before, and many only to as many.
+        // A few are applied whatever there was before, and many only to many more.
         check(1, MAX + 1, true);
         check(1, MAX + 2, false);
-        check(2 * MAX, 4 * MAX, true);
-        check(2 * MAX, 4 * MAX + 1, false);
+        check(8 * MAX, 10 * MAX, true);
+        check(8 * MAX, 10 * MAX + 1, false);
         // Views that are ahead are found by the running hash that the ledger does not have.
         check(2, 1, true);
     }
