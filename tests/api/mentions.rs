@@ -99,6 +99,33 @@ fn gated_read_lets_reading_through_once_for_each_message() {
 }
 
 #[test]
+fn a_violation_in_gated_live_takes_the_phase_back_a_step_by_itself() {
+    let house = House::new();
+    assert_eq!((house.phase("gated-read").status, house.phase("gated-live").status), (200, 200));
+    let phase = || house.daemon.get("/v1/mentions/phase").json();
+    // Anybody can make up a TaskSpec; without a proof that verifies it says nothing about those who are trusted.
+    let mut forged = signed(mention("fall_0001", FIRST), |_| {});
+    forged["authorship"]["envelope"]["proof"]["signature"] = json!("0".repeat(64));
+    assert_eq!(house.codes(&forged), ["A2A_SIGNATURE_INVALID"]);
+    assert_eq!(phase()["phase"], "gated-live");
+    // The same TaskSpec once more is no violation.
+    let good = signed(mention("fall_0002", FIRST), |_| {});
+    assert_eq!(house.daemon.submit(&good).status, 201);
+    assert_eq!(house.daemon.submit(&good).json()["replayed"], true);
+    assert_eq!(phase()["phase"], "gated-live");
+    // The message once more, for other work, is.
+    assert_eq!(house.codes(&signed(mention("fall_0003", FIRST), |_| {})), ["POLICY_MENTION_DUPLICATE"]);
+    let fallen = phase();
+    assert_eq!(
+        (&fallen["phase"], &fallen["moved"]["code"]),
+        (&json!("gated-read"), &json!("POLICY_MENTION_DUPLICATE"))
+    );
+    // Only from there does it fall: a person goes on from here.
+    assert_eq!(house.codes(&signed(mention("fall_0004", FIRST), |_| {})), ["POLICY_MENTION_DUPLICATE"]);
+    assert_eq!(phase()["phase"], "gated-read");
+}
+
+#[test]
 fn one_of_many_handoffs_wins_a_message_and_a_restart_changes_nothing() {
     let mut house = House::new();
     assert_eq!(house.phase("gated-read").status, 200);
