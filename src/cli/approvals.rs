@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::asking::{ask, more, parse_reason, rows, table, text, texts, with_query};
+use super::asking::{ask, details, listing, parse_reason, rows, text, texts, with_query};
 use super::client::{Ask, ClientFlags, segment};
-use super::printer::{BOLD, DIM, GREEN, RED, YELLOW};
+use super::printer::{BOLD, GREEN, RED, YELLOW};
 use super::{Context, Exit, Failure};
 use crate::json::printable;
 
@@ -110,29 +110,19 @@ fn said_yes(approval: &Json) -> String {
 }
 
 fn list(context: &Context, page: &Json) {
-    let waiting = rows(page, "approvals");
-    if waiting.is_empty() {
-        context.printer.line("nothing waits for a person");
-        return;
-    }
-    let cells: Vec<Vec<String>> = waiting
-        .iter()
-        .map(|approval| {
-            vec![
-                text(approval, "handoffId"),
-                text(approval, "mode"),
-                text(approval, "operation"),
-                format!("{} to {}", text(approval, "sourceAgent"), text(approval, "targetAgent")),
-                text(approval, "principal"),
-                said_yes(approval),
-                text(approval, "expiresAt"),
-                text(approval, "summary"),
-            ]
-        })
-        .collect();
     let headings = ["handoffId", "mode", "operation", "from and to", "principal", "yes", "until", "summary"];
-    table(context, &headings, &cells);
-    more(context, page);
+    listing(context, page, ("approvals", "nothing waits for a person"), &headings, |approval| {
+        vec![
+            text(approval, "handoffId"),
+            text(approval, "mode"),
+            text(approval, "operation"),
+            format!("{} to {}", text(approval, "sourceAgent"), text(approval, "targetAgent")),
+            text(approval, "principal"),
+            said_yes(approval),
+            text(approval, "expiresAt"),
+            text(approval, "summary"),
+        ]
+    });
 }
 
 fn show(context: &Context, approval: &Json) {
@@ -150,9 +140,7 @@ fn show(context: &Context, approval: &Json) {
         ("yes", format!("{} ({})", said_yes(approval), texts(approval, "saidYes"))),
         ("digest", text(approval, "taskSpecDigest")),
     ];
-    for (name, value) in lines.iter().filter(|(_, value)| value != "-") {
-        context.printer.line(&format!("{DIM}{name:10}{DIM:#}  {value}"));
-    }
+    details(context, &lines);
     match approval.get("wouldDispatch").filter(|payload| !payload.is_null()) {
         None => context.printer.note("what would be dispatched is no longer kept, so it cannot be approved"),
         Some(payload) => {

@@ -90,8 +90,32 @@ pub(super) fn table(context: &Context, headings: &[&str], rows: &[Vec<String>]) 
     }
 }
 
+/// A page of a list: its rows as a table, or that there are none.
+pub(super) fn listing(
+    context: &Context,
+    page: &Json,
+    (member, none): (&str, &str),
+    headings: &[&str],
+    cells: impl Fn(&Json) -> Vec<String>,
+) {
+    let rows = rows(page, member);
+    if rows.is_empty() {
+        context.printer.line(none);
+        return;
+    }
+    table(context, headings, &rows.iter().map(cells).collect::<Vec<_>>());
+    more(context, page);
+}
+
+/// What there is to say of one thing, a line each; what it does not have is left out.
+pub(super) fn details(context: &Context, lines: &[(&str, String)]) {
+    for (name, value) in lines.iter().filter(|(_, value)| value != "-") {
+        context.printer.line(&format!("{DIM}{name:10}{DIM:#}  {value}"));
+    }
+}
+
 /// Says how to see what is not on the page.
-pub(super) fn more(context: &Context, page: &Json) {
+fn more(context: &Context, page: &Json) {
     if let Some(next) = page.get("next").and_then(Json::as_str) {
         context.printer.note(&format!("there are more: --cursor {}", printable(next)));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::asking::{ask, more, parse_reason, rows, table, text, texts, with_query};
+use super::asking::{ask, details, listing, parse_reason, text, texts, with_query};
 use super::client::{Ask, ClientFlags, segment};
 use super::printer::{BOLD, DIM};
 use super::sign::parse_seconds;
@@ -229,29 +229,19 @@ fn intent(given: &str) -> Result<Digest, Failure> {
 }
 
 fn list(context: &Context, page: &Json) {
-    let grants = rows(page, "authorizations");
-    if grants.is_empty() {
-        context.printer.line("no grants");
-        return;
-    }
-    let cells: Vec<Vec<String>> = grants
-        .iter()
-        .map(|grant| {
-            vec![
-                text(grant, "authorizationRef"),
-                text(grant, "state"),
-                format!("{} of {}", text(grant, "used"), text(grant, "uses")),
-                text(grant, "principal"),
-                texts(grant, "operations"),
-                texts(grant, "agents"),
-                texts(grant, "modes"),
-                text(grant, "expiresAt"),
-            ]
-        })
-        .collect();
     let headings = ["grant", "state", "used", "principal", "operations", "agents", "modes", "until"];
-    table(context, &headings, &cells);
-    more(context, page);
+    listing(context, page, ("authorizations", "no grants"), &headings, |grant| {
+        vec![
+            text(grant, "authorizationRef"),
+            text(grant, "state"),
+            format!("{} of {}", text(grant, "used"), text(grant, "uses")),
+            text(grant, "principal"),
+            texts(grant, "operations"),
+            texts(grant, "agents"),
+            texts(grant, "modes"),
+            text(grant, "expiresAt"),
+        ]
+    });
 }
 
 fn show(context: &Context, grant: &Json) {
@@ -270,9 +260,7 @@ fn show(context: &Context, grant: &Json) {
         ("made", format!("{} by {}", text(grant, "madeAt"), text(grant, "madeBy"))),
         ("revoked", text(grant, "revokedAt")),
     ];
-    for (name, value) in lines.iter().filter(|(_, value)| value != "-") {
-        context.printer.line(&format!("{DIM}{name:10}{DIM:#}  {value}"));
-    }
+    details(context, &lines);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::asking::{ask, more, parse_reason, rows, table, text, texts, with_query};
+use super::asking::{ask, listing, parse_reason, table, text, texts, with_query};
 use super::client::{Ask, ClientFlags, segment};
 use super::printer::BOLD;
 use super::{Context, Exit, Failure};
@@ -136,28 +136,18 @@ fn phase(context: &Context, body: &Json) {
 }
 
 fn list(context: &Context, page: &Json) {
-    let mentions = rows(page, "mentions");
-    if mentions.is_empty() {
-        context.printer.line("no mention was judged yet");
-        return;
-    }
-    let cells: Vec<Vec<String>> = mentions
-        .iter()
-        .map(|mention| {
-            vec![
-                text(mention, "at"),
-                text(mention, "messageId"),
-                text(mention, "handoffId"),
-                text(mention, "phase"),
-                text(mention, "riskClassification"),
-                text(mention, "wouldBe"),
-                texts(mention, "codes"),
-            ]
-        })
-        .collect();
     let headings = ["at", "message", "handoffId", "phase", "risk", "would be", "codes"];
-    table(context, &headings, &cells);
-    more(context, page);
+    listing(context, page, ("mentions", "no mention was judged yet"), &headings, |mention| {
+        vec![
+            text(mention, "at"),
+            text(mention, "messageId"),
+            text(mention, "handoffId"),
+            text(mention, "phase"),
+            text(mention, "riskClassification"),
+            text(mention, "wouldBe"),
+            texts(mention, "codes"),
+        ]
+    });
 }
 
 fn metrics(context: &Context, body: &Json) {
