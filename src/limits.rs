@@ -356,3 +356,16 @@ pub const PG_IDLE_LINKS_MAX: usize = 4;
 
 /// What a move of a ledger gathers before it is written.
 pub const MOVE_BYTES: usize = 1024 * 1024;
+
+/// What a JSON-RPC body may weigh: a TaskSpec in a message, or several; and how many requests one body holds.
+pub const A2A_BODY: Bounds = Bounds { bytes_max: 1024 * 1024, levels_max: 72 };
+pub const A2A_BATCH_MAX: usize = 100;
+
+/// Parts of an A2A message, tasks that it refers to, and characters of an id and of an address in it.
+pub const A2A_PARTS_MAX: usize = 32;
+pub const A2A_REFERENCES_MAX: usize = 32;
+pub const A2A_ID_CHARS_MAX: usize = 128;
+pub const A2A_URL_CHARS_MAX: usize = 2_048;
+
+/// Tasks on one page of `ListTasks`.
+pub const A2A_PAGE_TASKS: RangeInclusive<i64> = 1..=100;

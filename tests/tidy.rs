@@ -41,7 +41,7 @@ fn for_each_source(mut f: impl FnMut(&str, &str)) {
 /// The rooms in layers: a room may name rooms of the layers before its own, and its own parts.
 ///
 /// `policy/load.rs` and `ledger` also name `os`, which is every hand's.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 13] = [
     &["json", "timestamp"],
     &["limits"],
     &["proof"],
@@ -53,6 +53,7 @@ const LAYERS: [&[&str]; 12] = [
     &["callers", "gates", "settings", "state", "views"],
     &["cases", "engine"],
     &["answer"],
+    &["a2a"],
     &["gateway", "http", "cli"],
 ];
 

@@ -75,7 +75,9 @@ fn all_that_is_wrong_is_said_at_once_in_sentences() {
 
 #[test]
 fn every_embedded_schema_compiles_and_has_no_second_meaning() {
-    for name in ["task-spec", "route", "policy", "policy-test", "decision", "orchestration-state"] {
+    for name in
+        ["agent-card", "task-spec", "route", "policy", "policy-test", "decision", "orchestration-state"]
+    {
         let path = format!("{}/docs/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read(&path).unwrap();
         let document = read(&text, limits::WORKSPACE_FILE).unwrap_or_else(|fault| panic!("{name}: {fault}"));

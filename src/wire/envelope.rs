@@ -117,6 +117,11 @@ impl<'t> Envelope<'t> {
         list.into_iter().flat_map(Value::items).filter_map(Value::as_str)
     }
 
+    /// The W3C trace context that it came with.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.document.root().get("extensions")?.get("handoffd.traceparent")?.as_str()
+    }
+
     pub fn payload(&self) -> Contents<'_> {
         Contents(self.document.root().get("payload"))
     }
