@@ -17,7 +17,7 @@ pub const SKEW_S: i64 = 120;
 pub const APPROVAL_WAIT_S: i64 = 15 * 60;
 
 /// What an operator's reason may be long, in characters; and what an event carries around its payload, at most.
-pub const REASON_CHARS_MAX: usize = 500;
+pub const REASON_CHARS_MAX: usize = EVENT_TEXT_CHARS_MAX;
 pub const EVENT_ENVELOPE_BYTES_MAX: usize = 1024;
 
 /// A grant: how long it lasts at most, how often it may be used, how many names each of its lists has.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::asking::{ask, details, listing, parse_reason, rows, text, texts, with_query};
+use super::asking::{Page, ask, details, listing, parse_reason, rows, text, texts, with_query};
 use super::client::{Ask, ClientFlags, segment};
 use super::printer::{BOLD, GREEN, RED, YELLOW};
 use super::{Context, Exit, Failure};
@@ -22,24 +22,13 @@ Answering is for a person: put an operator's token into HANDOFFD_TOKEN.";
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
     /// List what waits, what ends first coming first
-    List(List),
+    List(Page),
     /// Show exactly what would be dispatched
     Show(Show),
     /// Say yes. Exit: 0 allowed, 1 denied or expired after all, 4 another person must say yes too
     Approve(Answer),
     /// Say no
     Reject(Answer),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct List {
-    /// How many at most
-    #[arg(long, value_name = "COUNT")]
-    limit: Option<u32>,
-
-    /// Where the page before this one ended
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -64,9 +53,8 @@ impl ApprovalsCommand {
     pub(super) fn run(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
         let of = |handoff_id: &str| format!("/v1/approvals/{}", segment(handoff_id));
         let asked = match self {
-            Self::List(List { limit, cursor }) => {
-                let query = [("limit", limit.map(|limit| limit.to_string())), ("cursor", cursor.clone())];
-                ask(context, client, Ask::Get, &with_query("/v1/approvals", &query))
+            Self::List(page) => {
+                ask(context, client, Ask::Get, &with_query("/v1/approvals", &page.parameters()))
             }
             Self::Show(show) => ask(context, client, Ask::Get, &of(&show.handoff_id)),
             Self::Approve(Answer { handoff_id, reason }) => {

@@ -37,6 +37,24 @@ pub(super) fn ask(
     }
 }
 
+/// Which page of a list.
+#[derive(Debug, clap::Args)]
+pub(super) struct Page {
+    /// How many at most
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<u32>,
+
+    /// Where the page before this one ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+impl Page {
+    pub(super) fn parameters(&self) -> [(&'static str, Option<String>); 2] {
+        [("limit", self.limit.map(|limit| limit.to_string())), ("cursor", self.cursor.clone())]
+    }
+}
+
 /// A path with the parameters that are given.
 pub(super) fn with_query(path: &str, parameters: &[(&str, Option<String>)]) -> String {
     let mut out = path.to_owned();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::asking::{ask, details, listing, parse_reason, text, texts, with_query};
+use super::asking::{Page, ask, details, listing, parse_reason, text, texts, with_query};
 use super::client::{Ask, ClientFlags, segment};
 use super::printer::{BOLD, DIM};
 use super::sign::parse_seconds;
@@ -107,13 +107,8 @@ pub(super) struct List {
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
 
-    /// How many at most
-    #[arg(long, value_name = "COUNT")]
-    limit: Option<u32>,
-
-    /// Where the page before this one ended
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: Page,
 }
 
 #[derive(Debug, Args)]
@@ -138,9 +133,9 @@ impl AuthorizeCommand {
     pub(super) fn run(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
         let (method, path) = match self {
             Self::New(new) => return new.run(context, client),
-            Self::List(List { state, limit, cursor }) => {
-                let limit = limit.map(|limit| limit.to_string());
-                let query = [("state", state.clone()), ("limit", limit), ("cursor", cursor.clone())];
+            Self::List(List { state, page }) => {
+                let [limit, cursor] = page.parameters();
+                let query = [("state", state.clone()), limit, cursor];
                 (Ask::Get, with_query("/v1/authorizations", &query))
             }
             Self::Show(show) => (Ask::Get, format!("/v1/authorizations/{}", segment(&show.name))),

@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use super::Context;
+use super::asking::rows;
 use super::printer::{BOLD, DIM, GREEN, RED, YELLOW};
 use crate::json::printable;
 
@@ -16,8 +17,8 @@ pub(super) fn tell_route(context: &Context, route: &Json) {
         (false, None) => format!("{GREEN}all gates passed{GREEN:#}"),
     };
     context.printer.line(&format!("{BOLD}{}{BOLD:#}  {stage}, {way}", text(route, "routeKey")));
-    let missing = list(route, "missing");
-    for gate in list(route, "gates") {
+    let missing = rows(route, "missing");
+    for gate in rows(route, "gates") {
         let name = format!("{} {:<15}", text(gate, "gate"), text(gate, "title"));
         match gate.get("status").and_then(Json::as_str) {
             Some("passed") => {
@@ -58,14 +59,14 @@ pub(super) fn tell_rollback(context: &Context, key: &str, told: &Json) {
         if would.is_empty() { "is at " } else { "would be at " },
         text(told, "stage")
     ));
-    for step in list(told, "steps") {
+    for step in rows(told, "steps") {
         let line = match step.get("outcome").and_then(Json::as_str) {
             Some("done") => format!("  {GREEN}✓{GREEN:#} {:<8} {would}done", text(step, "step")),
             _ => format!("  {DIM}·{DIM:#} {:<8} {would}skipped: {}", text(step, "step"), text(step, "why")),
         };
         context.printer.line(&line);
     }
-    for handoff in list(told, "rolledBack").iter().filter_map(Json::as_str) {
+    for handoff in rows(told, "rolledBack").iter().filter_map(Json::as_str) {
         context.printer.line(&format!("    {} {would}marked as rolled back", printable(handoff)));
     }
     if let Some(sequence) = sequence {
@@ -77,10 +78,6 @@ pub(super) fn text(value: &Json, name: &str) -> String {
     printable(value.get(name).and_then(Json::as_str).unwrap_or_default())
 }
 
-pub(super) fn list<'j>(value: &'j Json, name: &str) -> &'j [Json] {
-    value.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
 fn flag(value: &Json, name: &str) -> bool {
     value.get(name) == Some(&Json::Bool(true))
 }
@@ -88,7 +85,7 @@ fn flag(value: &Json, name: &str) -> bool {
 /// By whom, when, and on what it rests.
 fn passed(gate: &Json) -> String {
     let mut line = format!("{} {}", text(gate, "by"), text(gate, "at"));
-    let entries: Vec<String> = list(gate, "evidence").iter().map(Json::to_string).collect();
+    let entries: Vec<String> = rows(gate, "evidence").iter().map(Json::to_string).collect();
     if !entries.is_empty() {
         line.push_str(&format!(", rests on entries {}", entries.join(", ")));
     }
@@ -122,7 +119,7 @@ fn tell_rest(context: &Context, route: &Json) {
             text(last, "reason")
         ));
     }
-    for handoff in list(route, "inFlight").iter().filter_map(Json::as_str) {
+    for handoff in rows(route, "inFlight").iter().filter_map(Json::as_str) {
         context.printer.line(&format!("  in flight: {}", printable(handoff)));
     }
 }

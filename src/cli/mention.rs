@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::asking::{ask, listing, parse_reason, table, text, texts, with_query};
+use super::asking::{Page, ask, listing, parse_reason, table, text, texts, with_query};
 use super::client::{Ask, ClientFlags, segment};
 use super::printer::BOLD;
 use super::{Context, Exit, Failure};
@@ -24,7 +24,7 @@ pub(super) enum MentionCommand {
     /// Show the phase, or move it
     Phase(Phase),
     /// List mentions that were judged, the newest first, with what each would have been
-    List(List),
+    List(Page),
     /// Show what was seen, in numbers
     Metrics,
     /// Record that a message was no mention, or meant no work
@@ -55,17 +55,6 @@ struct Set {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
-    /// How many at most
-    #[arg(long, value_name = "COUNT")]
-    limit: Option<u32>,
-
-    /// Where the page before this one ended
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct FalsePositive {
     /// The messageId
     #[arg(value_name = "MESSAGE")]
@@ -88,9 +77,8 @@ impl MentionCommand {
                 let body = json!({"phase": phase, "reason": reason}).to_string();
                 ask(context, client, Ask::Put(body.as_bytes()), "/v1/mentions/phase")
             }
-            Self::List(List { limit, cursor }) => {
-                let query = [("limit", limit.map(|limit| limit.to_string())), ("cursor", cursor.clone())];
-                ask(context, client, Ask::Get, &with_query("/v1/mentions", &query))
+            Self::List(page) => {
+                ask(context, client, Ask::Get, &with_query("/v1/mentions", &page.parameters()))
             }
             Self::Metrics => ask(context, client, Ask::Get, "/v1/mentions/metrics"),
             Self::FalsePositive(FalsePositive { message_id, handoff, reason }) => {

@@ -5,7 +5,8 @@ use std::io::IsTerminal as _;
 use clap::Args;
 use serde_json::{Map, Value as Json, json};
 
-use super::checklist::{list, tell_missing, tell_route, text};
+use super::asking::rows;
+use super::checklist::{tell_missing, tell_route, text};
 use super::client::{Ask, Client, ClientFlags, Trouble};
 use super::printer::{BOLD, DIM, GREEN, RED};
 use super::route::place;
@@ -143,6 +144,6 @@ fn tell(context: &Context, told: &Json) -> Exit {
         text(told, "gate"),
         text(told, "stage"),
     ));
-    tell_missing(context, list(told, "missing"));
+    tell_missing(context, rows(told, "missing"));
     exit
 }

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value as Json, json};
 
-use super::checklist::{list, tell_rollback, tell_route, text};
+use super::asking::rows;
+use super::checklist::{tell_rollback, tell_route, text};
 use super::client::{Ask, ClientFlags, segment};
 use super::printer::{DIM, GREEN};
 use super::{Context, Exit, Failure};
@@ -103,7 +104,7 @@ impl RouteCommand {
             return Ok(Exit::Done);
         }
         match self {
-            Self::List => tell_list(context, list(&told, "routes")),
+            Self::List => tell_list(context, rows(&told, "routes")),
             Self::Show(_) => tell_route(context, &told),
             Self::Block(block) => tell_rollback(context, &block.key, &told),
             Self::Unblock(unblock) => {
@@ -122,7 +123,7 @@ impl RouteCommand {
 fn tell_list(context: &Context, routes: &[Json]) {
     let width = routes.iter().map(|route| text(route, "routeKey").chars().count()).max().unwrap_or(0);
     for route in routes {
-        let next = match (text(route, "nextGate").as_str(), list(route, "missing")) {
+        let next = match (text(route, "nextGate").as_str(), rows(route, "missing")) {
             _ if route.get("blocked") == Some(&Json::Bool(true)) => "blocked".to_owned(),
             ("", _) if route.get("canary").is_some_and(Json::is_object) => "in canary".to_owned(),
             ("", _) => "all gates passed".to_owned(),

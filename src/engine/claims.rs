@@ -15,10 +15,12 @@ use super::facts::Facts;
 use super::past::Past;
 use super::record::Decided;
 use super::replay;
+use super::routing::mode_of;
 use super::seen::Seen;
 use super::shelf::{Item, Shelf};
 use super::standing::Standing;
 use super::task::Task;
+use crate::contract::Mode;
 use crate::gates::Decision;
 use crate::limits;
 use crate::promotion::Stage;
@@ -450,7 +452,9 @@ impl Known {
             Progress::Moved(task) => (&task.route_key, &task.mode),
             Progress::InLedger => return false,
         };
-        self.accepted.is_some() && key.as_deref() == Some(route_key) && mode.as_deref() == Some("live")
+        self.accepted.is_some()
+            && key.as_deref() == Some(route_key)
+            && mode_of(mode.as_deref()) == Some(Mode::Live)
     }
 }
 

@@ -49,7 +49,7 @@ pub use granting::Granted;
 pub use past::{Past, ViewsPast};
 pub use record::{Decided, DryRun, LedgerPlace, Pass};
 pub use report::{Report, ReportRefusal, ReportReply, Reported};
-pub use routing::{PromotionRules, ROLLED_BACK, RolledBack, RouteFault, Routed};
+pub use routing::{PromotionRules, RolledBack, RouteFault, Routed};
 pub use settling::{Answering, Unanswered};
 pub use standing::InForce;
 
@@ -322,8 +322,12 @@ impl EngineHandle {
         self.shared.health.time()
     }
 
-    /// The policy set that counts, where a rollback has put routes over those of the files.
-    pub fn overlaid_policies(&self) -> Option<Arc<PolicySet>> {
+    /// The policy set that counts: the files', or that with the routes which a rollback restored.
+    pub fn policies_over(&self, files: &Arc<PolicySet>) -> Arc<PolicySet> {
+        self.overlaid_policies().unwrap_or_else(|| files.clone())
+    }
+
+    fn overlaid_policies(&self) -> Option<Arc<PolicySet>> {
         self.shared.overlay.get()
     }
 
@@ -347,29 +351,18 @@ impl EngineHandle {
         in_force: Arc<InForce>,
         done: impl FnOnce(Result<(), EngineFault>) + Send + 'static,
     ) -> Result<(), EngineFault> {
-        self.ask(
-            move |sequencer, batch| {
-                sequencer.put_in_force(in_force.clone(), batch);
-                Ok(())
-            },
-            done,
-        )
+        self.ask(move |sequencer, batch| sequencer.put_in_force(in_force.clone(), batch), done)
     }
 
     /// The same, and waits.
     pub fn put_in_force_and_wait(&self, in_force: Arc<InForce>) -> Result<(), EngineFault> {
-        let (sender, receiver) = channel();
-        self.put_in_force(in_force, move |result| drop(sender.send(result)))?;
-        receiver.recv().unwrap_or(Err(EngineFault::Stopped))
+        self.ask_and_wait(move |sequencer, batch| sequencer.put_in_force(in_force.clone(), batch))
     }
 
     /// Begins a new epoch, for a ledger that was restored from a backup, and waits until that is durable. One that
     /// the ledger has already is not begun again.
     pub fn begin_epoch_and_wait(&self, facts: EpochFacts) -> Result<(), EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| {
-            sequencer.begin_epoch(&facts, batch);
-            Ok(())
-        })
+        self.ask_and_wait(move |sequencer, batch| sequencer.begin_epoch(&facts, batch))
     }
 
     /// Decides what is in line, makes it durable, and stops.

@@ -37,39 +37,14 @@ impl Sequencer {
         payload: impl FnOnce(&mut Payload<'_, '_>),
     ) -> Result<Noted, EngineFault> {
         let (topic_id, stream_seq) = (self.topic_id().to_owned(), self.building().gateway_seq + 1);
-        let noted =
-            self.note(kind, sender, StreamId::Gateway { topic_id: &topic_id }, stream_seq, batch, payload)?;
+        let stream = StreamId::Gateway { topic_id: &topic_id };
+        let noted = self.note(kind, sender, stream, stream_seq, batch, |event| event.to_text(payload))?;
         self.building_mut().gateway_seq = stream_seq;
         Ok(noted)
     }
 
-    /// An event in a stream that is the gateway's to write.
+    /// An event in a stream that is the gateway's to write; `text` makes it of its envelope.
     pub(super) fn note(
-        &mut self,
-        kind: Kind,
-        sender: Sender<'_>,
-        stream: StreamId<'_>,
-        stream_seq: u64,
-        batch: &mut BatchBuilder<'_>,
-        payload: impl FnOnce(&mut Payload<'_, '_>),
-    ) -> Result<Noted, EngineFault> {
-        self.note_text(kind, sender, stream, stream_seq, batch, |event| event.to_text(payload))
-    }
-
-    /// The same with a payload that was made before.
-    pub(super) fn note_with(
-        &mut self,
-        kind: Kind,
-        sender: Sender<'_>,
-        stream: StreamId<'_>,
-        stream_seq: u64,
-        batch: &mut BatchBuilder<'_>,
-        payload: &serde_json::Value,
-    ) -> Result<Noted, EngineFault> {
-        self.note_text(kind, sender, stream, stream_seq, batch, |event| event.to_text_with(payload))
-    }
-
-    fn note_text(
         &mut self,
         kind: Kind,
         sender: Sender<'_>,

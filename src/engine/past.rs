@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::EngineFault;
+use super::standing::{Told, told_by};
+use crate::contract::Mode;
 use crate::ledger::{Entries, Entry};
 use crate::limits;
 use crate::views::{
@@ -193,7 +195,7 @@ impl Past for ViewsPast {
             let filter =
                 HandoffFilter { status: Some(status), route: Some(route_key), ..HandoffFilter::default() };
             self.each(&filter, &mut |row| {
-                if row.current.mode.as_deref() == Some("live") {
+                if row.current.mode.as_deref() == Some(Mode::Live.as_str()) {
                     names.push(row.handoff_id);
                 }
             })?;
@@ -218,17 +220,15 @@ impl Past for ViewsPast {
         };
         self.rows(&own, &mut last).map_err(unread)?;
         for kind in Kind::ALL.iter().copied() {
+            let all = match told_by(kind) {
+                Told::Nothing | Told::ByItsHandoff => continue,
+                Told::ByTheLast => false,
+                Told::ByAll | Told::ByAllCredentials => true,
+            };
             let filter = EntryFilter { kind: Some(kind.as_str()), ..EntryFilter::default() };
-            let mut tell = |row: EntryRow| match told_by(kind) {
-                Told::Nothing => false,
-                Told::ByTheLast => {
-                    wanted.insert(row.sequence);
-                    false
-                }
-                Told::ByAll => {
-                    wanted.insert(row.sequence);
-                    true
-                }
+            let mut tell = |row: EntryRow| {
+                wanted.insert(row.sequence);
+                all
             };
             self.rows(&filter, &mut tell).map_err(unread)?;
         }
@@ -245,55 +245,5 @@ impl Past for ViewsPast {
             }));
         }
         self.read_all(wanted)
-    }
-}
-
-/// Which entries of a kind tell what is in force.
-enum Told {
-    Nothing,
-    ByTheLast,
-    ByAll,
-}
-
-fn told_by(kind: Kind) -> Told {
-    match kind {
-        Kind::PolicyLoaded | Kind::EpochBegun => Told::ByTheLast,
-        Kind::TokenCreated | Kind::TokenRevoked | Kind::KeyAdded | Kind::KeyRemoved => Told::ByAll,
-        Kind::RouteDeclared
-        | Kind::RouteRemoved
-        | Kind::PromotionDecided
-        | Kind::PromotionAdvanced
-        | Kind::PromotionCanary
-        | Kind::PromotionReset
-        | Kind::PromotionEvidence
-        | Kind::RollbackExecuted
-        | Kind::RollbackLifted
-        | Kind::AuthorizationCreated
-        | Kind::AuthorizationUsed
-        | Kind::AuthorizationRevoked
-        | Kind::FreezeSet
-        | Kind::FreezeLifted
-        | Kind::MentionChanged
-        | Kind::MentionObserved
-        | Kind::MentionMarked => Told::ByAll,
-        // What these say is in the claims, or is of no consequence to what is decided.
-        Kind::TaskCreated
-        | Kind::TaskAvailable
-        | Kind::TaskRejected
-        | Kind::TaskClaimed
-        | Kind::TaskStarted
-        | Kind::TaskBlocked
-        | Kind::ArtifactReady
-        | Kind::TaskComplete
-        | Kind::TaskFailed
-        | Kind::TaskCancelled
-        | Kind::GateDecided
-        | Kind::ApprovalRequested
-        | Kind::ApprovalGranted
-        | Kind::ApprovalRejected
-        | Kind::StateReplaced
-        | Kind::PushCreated
-        | Kind::PushRemoved
-        | Kind::MessageSent => Told::Nothing,
     }
 }

@@ -10,6 +10,7 @@ use super::task::{Before, Task};
 use super::{EngineFault, EngineHandle};
 use crate::ledger::{BatchBuilder, EntryMeta};
 use crate::limits;
+use crate::policy::Route;
 use crate::timestamp::Timestamp;
 use crate::wire::{
     Admitted, Contracts, Envelope, Event, Fact, Halt, Kind, Lineage, Parties, Payload, Sender, SentEvent,
@@ -97,8 +98,9 @@ impl Sequencer {
         let Some(task) = self.index().task(handoff_id)? else { return Ok(Err(ReportRefusal::Unknown)) };
         let unread = || EngineFault::NotDurable("the event could not be read again".to_owned());
         let envelope = event.envelope().ok_or_else(unread)?;
-        let claimants = self.claimants(&task);
-        let claimants: Vec<&str> = claimants.iter().map(String::as_str).collect();
+        let in_force = self.in_force();
+        let route = task.route_key.as_deref().and_then(|key| in_force.as_ref()?.policies.route(key));
+        let claimants = claimants(&task, route);
         let parties = Parties {
             source: task.wire.source.as_deref(),
             claimants: Some(&claimants),
@@ -153,18 +155,6 @@ impl Sequencer {
         let blocked = self.building().route(route_key).is_some_and(|route| route.blocked);
         let frozen = self.building().freezes.halts(route_key, mode).map(|_| Halt::Frozen);
         frozen.or(blocked.then_some(Halt::Blocked))
-    }
-
-    /// The target, and who else the route names.
-    fn claimants(&self, task: &Task) -> Vec<String> {
-        let mut names: Vec<String> = task.target_agent.iter().cloned().collect();
-        let route = task.route_key.as_deref().and_then(|key| self.in_force()?.policies.route(key));
-        if let Some(route) = route {
-            names.push(route.primary_agent_id.clone());
-            names.extend(route.aliases.iter().cloned());
-            names.extend(route.fallback_agent_id.iter().cloned());
-        }
-        names
     }
 
     /// Remembers how far a task has come, and when to look at it again.
@@ -279,6 +269,16 @@ impl Sequencer {
         self.landed(&next, &envelope, sequence, batch)?;
         Ok(next)
     }
+}
+
+/// The target, and who else the route names.
+fn claimants<'t>(task: &'t Task, route: Option<&'t Route>) -> Vec<&'t str> {
+    let of_route = |route: &'t Route| {
+        let others = route.aliases.iter().chain(&route.fallback_agent_id);
+        others.chain([&route.primary_agent_id])
+    };
+    let names = task.target_agent.iter().chain(route.into_iter().flat_map(of_route));
+    names.map(String::as_str).collect()
 }
 
 fn ends(kind: Kind) -> bool {

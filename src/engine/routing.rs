@@ -16,15 +16,12 @@ use crate::ledger::BatchBuilder;
 use crate::limits;
 use crate::policy::PolicySet;
 use crate::promotion::{
-    Attached, AutomaticRollback, CanaryEnd, GateAnswer, Lift, LiveEnd, LiveOutcome, PhaseEvent, RollbackAsk,
-    RollbackPlan, RouteRecord, Superseded, calls_for_rollback, declare, end_canary, overdue, plan_rollback,
-    record_gate, take_slot,
+    Attached, AutomaticRollback, CanaryEnd, GateAnswer, Lift, LiveEnd, LiveOutcome, PhaseEvent, ROLLED_BACK,
+    RollbackAsk, RollbackPlan, RouteRecord, Superseded, calls_for_rollback, declare, end_canary, overdue,
+    plan_rollback, record_gate, take_slot,
 };
 use crate::timestamp::Timestamp;
-use crate::wire::{Envelope, Kind, Sender, StreamId};
-
-/// The code with which live handoffs end whose route is rolled back.
-pub const ROLLED_BACK: &str = "ROUTE_ROLLED_BACK";
+use crate::wire::{Envelope, Event, Kind, Sender, StreamId};
 
 /// The code of a canary handoff that nothing was heard of.
 const SILENT: &str = "CANARY_DEADLINE_EXCEEDED";
@@ -119,6 +116,25 @@ impl EngineHandle {
         self.standing(|standing| standing.in_flight(route_key))
     }
 
+    /// Does something to a route, if there is such a one.
+    fn on_route<T: Send + 'static>(
+        &self,
+        route_key: String,
+        mut act: impl FnMut(
+            &str,
+            &RouteRecord,
+            &mut Sequencer,
+            &mut BatchBuilder<'_>,
+        ) -> Result<Result<T, RouteFault>, EngineFault>
+        + Send
+        + 'static,
+    ) -> Result<Result<T, RouteFault>, EngineFault> {
+        self.ask_and_wait(move |sequencer, batch| match sequencer.building().route(&route_key).cloned() {
+            Some(record) => act(&route_key, &record, sequencer, batch),
+            None => Ok(Err(RouteFault::Unknown)),
+        })
+    }
+
     /// Records what came of a gate that was evaluated when the ledger had come to `as_of`.
     pub fn decide_gate(
         &self,
@@ -127,18 +143,15 @@ impl EngineHandle {
         as_of: u64,
         by: Asking,
     ) -> Result<Result<Routed, RouteFault>, EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| {
-            let Some(record) = sequencer.building().route(&route_key).cloned() else {
-                return Ok(Err(RouteFault::Unknown));
-            };
-            if sequencer.building().last_outcome(&route_key) > as_of {
+        self.on_route(route_key, move |route_key, record, sequencer, batch| {
+            if sequencer.building().last_outcome(route_key) > as_of {
                 return Ok(Err(RouteFault::Moved));
             }
-            let events = match record_gate(&record, &answer, sequencer.promotion().canary_of) {
+            let events = match record_gate(record, &answer, sequencer.promotion().canary_of) {
                 Ok(events) => events,
                 Err(superseded) => return Ok(Err(RouteFault::Superseded(superseded))),
             };
-            sequencer.tell_route_all(&route_key, &events, by.sender(), batch).map(Ok)
+            sequencer.tell_route_all(route_key, &events, by.sender(), batch).map(Ok)
         })
     }
 
@@ -149,13 +162,10 @@ impl EngineHandle {
         (handoff_id, attached): (String, Attached),
         by: Asking,
     ) -> Result<Result<Routed, RouteFault>, EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| {
-            if sequencer.building().route(&route_key).is_none() {
-                return Ok(Err(RouteFault::Unknown));
-            }
+        self.on_route(route_key, move |route_key, _, sequencer, batch| {
             let (handoff_id, attached) = (handoff_id.clone(), attached.clone());
             let event = PhaseEvent::Evidence { handoff_id, attached };
-            sequencer.tell_route_all(&route_key, &[event], by.sender(), batch).map(Ok)
+            sequencer.tell_route_all(route_key, &[event], by.sender(), batch).map(Ok)
         })
     }
 
@@ -167,11 +177,8 @@ impl EngineHandle {
         dry_run: bool,
         by: Asking,
     ) -> Result<Result<RolledBack, RouteFault>, EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| {
-            if sequencer.building().route(&route_key).is_none() {
-                return Ok(Err(RouteFault::Unknown));
-            }
-            sequencer.roll_back(&route_key, &ask, dry_run, by.sender(), batch).map(Ok)
+        self.on_route(route_key, move |route_key, _, sequencer, batch| {
+            sequencer.roll_back(route_key, &ask, dry_run, by.sender(), batch).map(Ok)
         })
     }
 
@@ -183,10 +190,7 @@ impl EngineHandle {
         reason: String,
         by: Asking,
     ) -> Result<Result<Routed, RouteFault>, EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| {
-            let Some(record) = sequencer.building().route(&route_key).cloned() else {
-                return Ok(Err(RouteFault::Unknown));
-            };
+        self.on_route(route_key, move |route_key, record, sequencer, batch| {
             let is_there = match what {
                 Lift::Block => record.blocked,
                 Lift::Pin => record.pin.is_some(),
@@ -196,9 +200,9 @@ impl EngineHandle {
                 return Ok(Err(RouteFault::NotBlocked));
             }
             let event = PhaseEvent::Lifted { what, reason: reason.clone() };
-            let routed = sequencer.tell_route_all(&route_key, &[event], by.sender(), batch)?;
+            let routed = sequencer.tell_route_all(route_key, &[event], by.sender(), batch)?;
             // What the table says counts again.
-            sequencer.declare_route(&route_key, batch)?;
+            sequencer.declare_route(route_key, batch)?;
             sequencer.overlay_pins();
             Ok(Ok(routed))
         })
@@ -232,7 +236,9 @@ impl Sequencer {
     ) -> Result<Noted, EngineFault> {
         let stream_seq = self.building().route_seq(route_key) + 1;
         let stream = StreamId::Route { route_key };
-        self.note_with(event.kind(), event.sender(asked), stream, stream_seq, batch, &event.payload())
+        let payload = event.payload();
+        let text = |event: &Event<'_>| event.to_text_with(&payload);
+        self.note(event.kind(), event.sender(asked), stream, stream_seq, batch, text)
     }
 
     /// Writes what the routing table says of a route, where the ledger says otherwise.

@@ -116,8 +116,8 @@ impl Sequencer {
         &mut self.index
     }
 
-    pub(super) fn in_force(&self) -> Option<&InForce> {
-        self.in_force.as_deref()
+    pub(super) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.in_force.clone()
     }
 
     /// The policy set as its files have it.
@@ -186,51 +186,63 @@ impl Sequencer {
     }
 
     /// From now on candidates are judged by this.
-    pub(super) fn put_in_force(&mut self, in_force: Arc<InForce>, batch: &mut BatchBuilder<'_>) {
+    pub(super) fn put_in_force(
+        &mut self,
+        in_force: Arc<InForce>,
+        batch: &mut BatchBuilder<'_>,
+    ) -> Result<(), EngineFault> {
         self.table = Some(in_force.policies.clone());
         self.in_force = Some(in_force);
-        self.record_standing(batch);
+        self.record_standing(batch)?;
         self.overlay_pins();
+        Ok(())
     }
 
     /// Records what is in force, if the ledger says otherwise: after a change, at the first start, and again when
     /// the batch that said so failed.
-    fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) {
-        let Some(in_force) = &self.in_force else { return };
+    fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
+        let Some(in_force) = &self.in_force else { return Ok(()) };
         let [.., building] = &mut self.standing;
-        let Some(Changes { policies, credentials }) = building.adopt(in_force) else { return };
+        let Some(Changes { policies, credentials }) = building.adopt(in_force) else { return Ok(()) };
         if let Some(before) = policies {
             let digest = in_force.policies.digest().to_string();
-            let loaded = self.note_own(Kind::PolicyLoaded, WireSender::System, batch, |payload| {
+            self.note_own(Kind::PolicyLoaded, WireSender::System, batch, |payload| {
                 payload.text("digest", &digest);
                 payload.text_or_null("previous_digest", before.as_deref());
-            });
-            short(loaded);
+            })?;
         }
-        short(self.declare_routes(batch));
+        self.declare_routes(batch)?;
         for change in credentials {
-            short(self.note_own(change.kind(), WireSender::System, batch, |payload| change.write(payload)));
+            self.note_own(change.kind(), WireSender::System, batch, |payload| change.write(payload))?;
         }
+        Ok(())
     }
 
     /// Begins the epoch of a restored ledger, unless the ledger says that already.
-    pub(super) fn begin_epoch(&mut self, facts: &EpochFacts, batch: &mut BatchBuilder<'_>) {
-        let [.., building] = &self.standing;
-        if building.epoch.as_ref().is_some_and(|epoch| epoch.facts == *facts) {
-            return;
+    pub(super) fn begin_epoch(
+        &mut self,
+        facts: &EpochFacts,
+        batch: &mut BatchBuilder<'_>,
+    ) -> Result<(), EngineFault> {
+        if self.building().epoch.as_ref().is_some_and(|epoch| epoch.facts == *facts) {
+            return Ok(());
         }
         let begun =
-            self.note_own(Kind::EpochBegun, WireSender::System, batch, |payload| facts.write(payload));
-        let [.., building] = &mut self.standing;
-        building.epoch = begun.ok().map(|begun| Arc::new(Epoch { since: begun.at, facts: facts.clone() }));
+            self.note_own(Kind::EpochBegun, WireSender::System, batch, |payload| facts.write(payload))?;
+        self.building_mut().epoch = Some(Arc::new(Epoch { since: begun.at, facts: facts.clone() }));
+        Ok(())
     }
 
     /// Records something that a follower noticed.
-    pub(super) fn record_notice(&mut self, notice: Notice, batch: &mut BatchBuilder<'_>) {
+    pub(super) fn record_notice(
+        &mut self,
+        notice: Notice,
+        batch: &mut BatchBuilder<'_>,
+    ) -> Result<(), EngineFault> {
         let kind = match notice {
             Notice::StateReplaced => Kind::StateReplaced,
         };
-        short(self.note_own(kind, WireSender::System, batch, |_| {}));
+        self.note_own(kind, WireSender::System, batch, |_| {}).map(drop)
     }
 
     /// Decides a candidate and adds what it gives to the batch; a replay adds nothing.
@@ -239,7 +251,7 @@ impl Sequencer {
         candidate: Candidate,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Arc<Decided>, EngineFault> {
-        self.record_standing(batch);
+        self.record_standing(batch)?;
         let now = batch.time(self.world.now());
         let candidate = self.as_of(now, candidate)?;
         let step = step(&candidate, &self.index, self.building(), &self.topic_id, now)?;
@@ -422,11 +434,4 @@ impl Sequencer {
 
 fn missing(sequence: u64) -> EngineFault {
     EngineFault::BadLedger(format!("entry {sequence} is missing from what was read of it"))
-}
-
-/// What is in force and could not be written down is written with the next decision: it was taken as recorded by
-/// nobody.
-fn short<T>(noted: Result<T, EngineFault>) {
-    // The names of a route, its agents, tokens and keys are bounded by their schemas, far below what an event holds.
-    drop(noted);
 }

@@ -74,35 +74,65 @@ pub(super) struct Changes {
     pub(super) credentials: Vec<CredentialChange>,
 }
 
-/// Do events of this type say anything of what [`Standing::take`] keeps? Handoffs are created and made available all
-/// the time, so those are taken in only where somebody waits.
-pub(super) fn concerns(kind: Kind) -> bool {
-    matches!(
-        kind,
+/// Which entries of a type tell what is in force: what a start reads, and what is taken in as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// What they say is in the claims, or is of no consequence to what is decided.
+    Nothing,
+    ByTheLast,
+    /// Tokens and keys, which [`Standing::adopt`] records.
+    ByAllCredentials,
+    /// Taken in by [`Standing::take`].
+    ByAll,
+    /// Taken in by [`Standing::take`] where somebody waits for a person; a start reads that handoff's stream.
+    ByItsHandoff,
+}
+
+pub(super) fn told_by(kind: Kind) -> Told {
+    match kind {
+        Kind::PolicyLoaded | Kind::EpochBegun => Told::ByTheLast,
+        Kind::TokenCreated | Kind::TokenRevoked | Kind::KeyAdded | Kind::KeyRemoved => Told::ByAllCredentials,
+        Kind::RouteDeclared
+        | Kind::RouteRemoved
+        | Kind::PromotionDecided
+        | Kind::PromotionAdvanced
+        | Kind::PromotionCanary
+        | Kind::PromotionReset
+        | Kind::PromotionEvidence
+        | Kind::RollbackExecuted
+        | Kind::RollbackLifted
+        | Kind::AuthorizationCreated
+        | Kind::AuthorizationUsed
+        | Kind::AuthorizationRevoked
+        | Kind::FreezeSet
+        | Kind::FreezeLifted
+        | Kind::MentionChanged
+        | Kind::MentionObserved
+        | Kind::MentionMarked => Told::ByAll,
         Kind::ApprovalRequested
-            | Kind::ApprovalGranted
-            | Kind::ApprovalRejected
-            | Kind::TaskCancelled
-            | Kind::TaskRejected
-            | Kind::TaskAvailable
-            | Kind::AuthorizationCreated
-            | Kind::AuthorizationUsed
-            | Kind::AuthorizationRevoked
-            | Kind::FreezeSet
-            | Kind::FreezeLifted
-            | Kind::MentionChanged
-            | Kind::MentionObserved
-            | Kind::MentionMarked
-            | Kind::RouteDeclared
-            | Kind::RouteRemoved
-            | Kind::PromotionDecided
-            | Kind::PromotionAdvanced
-            | Kind::PromotionCanary
-            | Kind::PromotionReset
-            | Kind::PromotionEvidence
-            | Kind::RollbackExecuted
-            | Kind::RollbackLifted
-    )
+        | Kind::ApprovalGranted
+        | Kind::ApprovalRejected
+        | Kind::TaskAvailable
+        | Kind::TaskRejected
+        | Kind::TaskCancelled => Told::ByItsHandoff,
+        Kind::TaskCreated
+        | Kind::TaskClaimed
+        | Kind::TaskStarted
+        | Kind::TaskBlocked
+        | Kind::ArtifactReady
+        | Kind::TaskComplete
+        | Kind::TaskFailed
+        | Kind::GateDecided
+        | Kind::StateReplaced
+        | Kind::PushCreated
+        | Kind::PushRemoved
+        | Kind::MessageSent => Told::Nothing,
+    }
+}
+
+/// Does [`Standing::take`] keep anything of what events of this type say?
+pub(super) fn concerns(kind: Kind) -> bool {
+    matches!(told_by(kind), Told::ByAll | Told::ByItsHandoff)
 }
 
 impl Standing {

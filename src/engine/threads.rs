@@ -218,7 +218,7 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
                         act.tell(Ok(()));
                     }
                 },
-                Message::Notice(notice) => sequencer.record_notice(notice, &mut batch),
+                Message::Notice(notice) => failed = sequencer.record_notice(notice, &mut batch).err(),
                 Message::Written(Ok(())) => {
                     writing = false;
                     sequencer.keep();

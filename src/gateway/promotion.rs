@@ -108,7 +108,7 @@ impl From<LookFault> for Undecided {
 impl<'g> Promoter<'g> {
     /// `policies` are the ones in force as the files have them; what a rollback restored over them counts before.
     pub fn new(gateway: &'g Gateway, policies: Arc<PolicySet>, settings: &settings::Promotion) -> Self {
-        let policies = gateway.engine().overlaid_policies().unwrap_or(policies);
+        let policies = gateway.engine().policies_over(&policies);
         let (simulated_runs, probe_timeout) = (settings.simulated_runs, settings.probe_timeout);
         Self { gateway, policies, simulated_runs, probe_timeout }
     }

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::problem::{Kind, Problem};
-use crate::callers::Role;
+use crate::callers::{Caller, Role};
 use crate::contract::Finding;
 use crate::engine::{Asking, EngineFault};
 use crate::gates::Reason;
@@ -11,16 +11,9 @@ use crate::limits;
 use serde_json::{Value as Json, json};
 
 impl Call {
-    /// In whose name the caller acts: an operator is a person, nobody else is.
+    /// In whose name the caller acts.
     pub(super) fn asking(&self) -> Result<Asking, Problem> {
-        let caller = self.caller()?;
-        let name = caller.name().as_str();
-        Ok(match caller.role() {
-            Role::Operator => Asking::person_of(name, caller.standing().principal()),
-            Role::Orchestrator | Role::Agent | Role::Harness | Role::Auditor | Role::Admin => {
-                Asking::token(name)
-            }
-        })
+        self.caller().map(asking)
     }
 
     /// Reads the body of an act into its type, or says everything that is wrong with it.
@@ -31,6 +24,16 @@ impl Call {
         let bytes = self.json_body(limits::ACT.bytes_max).await?;
         let document = read(&bytes, limits::ACT).map_err(|fault| Problem::from(&fault))?;
         ask(&document).map_err(|findings| invalid(&findings))
+    }
+}
+
+/// Who acts, as the ledger knows them: an operator is a person, nobody else is.
+pub(super) fn asking(caller: &Caller) -> Asking {
+    let name = caller.name().as_str();
+    match caller.role() {
+        Role::Operator => Asking::person_of(name, caller.standing().principal()),
+        Role::Harness => Asking::harness(name),
+        Role::Orchestrator | Role::Agent | Role::Auditor | Role::Admin => Asking::token(name),
     }
 }
 

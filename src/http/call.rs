@@ -49,8 +49,7 @@ impl Call {
 
     /// The policy set that counts: what a rollback restored stands over the files.
     pub(super) fn policies(&self) -> Arc<PolicySet> {
-        let overlaid = self.app.gateway.engine().overlaid_policies();
-        overlaid.unwrap_or_else(|| self.rules.in_force.policies.clone())
+        self.app.gateway.engine().policies_over(&self.rules.in_force.policies)
     }
 
     /// Takes the time of a step that began then, and says when the next one begins.

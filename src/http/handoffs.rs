@@ -171,9 +171,9 @@ pub(super) fn answer(
     gateway: &Gateway,
 ) -> Answer {
     // What a rollback restored counts over the file, in what is sent out too.
-    let overlaid = gateway.engine().overlaid_policies();
+    let policies = gateway.engine().policies_over(&rules.in_force.policies);
     let outfit = Outfit {
-        policies: overlaid.as_ref().unwrap_or(&rules.in_force.policies),
+        policies: &policies,
         keyring: &rules.in_force.keyring,
         seed: gateway.seed(),
         topic_id: gateway.topic_id(),

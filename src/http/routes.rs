@@ -9,14 +9,15 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::App;
+use super::acts::asking;
 use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use super::route_view::{Shown, canary, missing, route};
-use super::tokens::body;
+use super::tokens::{body, wrong};
 use crate::callers::{Act, Caller, Role};
-use crate::engine::{Asking, RolledBack, RouteFault, Routed};
+use crate::engine::{RolledBack, RouteFault, Routed};
 use crate::gateway::{GateAsk, GateDecision, LookFault, Promoter, Undecided};
 use crate::json::printable;
 use crate::limits;
@@ -316,22 +317,9 @@ fn read_evidence(
     Ok(Attached { run_id, trace_id, report })
 }
 
-/// Who asks, as the ledger knows them.
-fn asking(caller: &Caller) -> Asking {
-    match caller.role() {
-        Role::Operator => Asking::person_of(caller.name().as_str(), caller.standing().principal()),
-        Role::Harness => Asking::harness(caller.name().as_str()),
-        _ => Asking::token(caller.name().as_str()),
-    }
-}
-
-fn wrong(pointer: &str, why: impl std::fmt::Display) -> Problem {
-    Problem::new(Kind::RequestInvalid, why.to_string()).at(pointer)
-}
-
 /// Words for the ledger.
 fn said(pointer: &str, text: &str) -> Result<(), Problem> {
-    let max = limits::EVENT_TEXT_CHARS_MAX;
+    let max = limits::REASON_CHARS_MAX;
     let blank = text.trim().is_empty();
     if !blank && text.chars().count() <= max && !text.chars().any(char::is_control) {
         return Ok(());

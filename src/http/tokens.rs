@@ -57,7 +57,7 @@ pub(super) async fn body<T: serde::de::DeserializeOwned>(call: &mut Call) -> Res
     })
 }
 
-fn wrong(pointer: &str, why: impl std::fmt::Display) -> Problem {
+pub(super) fn wrong(pointer: &str, why: impl std::fmt::Display) -> Problem {
     Problem::new(Kind::RequestInvalid, why.to_string()).at(pointer)
 }
 

@@ -41,7 +41,9 @@ pub use record::{
     By, Canary, Declared, Evidence, Holder, LastOutcome, LastRollback, Pass, Pin, RouteFacts, RouteRecord,
 };
 pub use rehearse::{DryOutcome, DryRun, DryStep, dry_run};
-pub use rollback::{RollbackAsk, RollbackBy, RollbackPlan, RollbackStep, StepTaken, plan_rollback};
+pub use rollback::{
+    ROLLED_BACK, RollbackAsk, RollbackBy, RollbackPlan, RollbackStep, StepTaken, plan_rollback,
+};
 pub use stage::{GateStatus, PromotionGate, Stage, UnknownWord};
 pub use trigger::{AutomaticRollback, LiveEnd, LiveOutcome, Trigger, calls_for_rollback};
 

@@ -5,6 +5,9 @@ use super::event::PhaseEvent;
 use super::record::RouteRecord;
 use super::stage::Stage;
 
+/// The code with which live handoffs end whose route is rolled back; from the gateway, and from nobody else.
+pub const ROLLED_BACK: &str = "ROUTE_ROLLED_BACK";
+
 /// Who wants a rollback, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackAsk {

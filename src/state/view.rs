@@ -13,7 +13,7 @@ use super::fragments::{
 };
 use crate::ledger::{Entry, Head};
 use crate::limits;
-use crate::promotion::RouteRecord;
+use crate::promotion::{ROLLED_BACK, RouteRecord};
 use crate::proof::{object, write_object};
 use crate::timestamp::Timestamp;
 use crate::wire::{Fact, Sender, StreamId};
@@ -106,7 +106,7 @@ impl StateView {
             "task.complete" => self.ended(&event, entry, "done", None),
             "task.failed" => {
                 let code = payload::<Why>(entry).unwrap_or_default().code();
-                let rolled_back = code.as_deref() == Some("ROUTE_ROLLED_BACK") && event.sender == "system";
+                let rolled_back = code.as_deref() == Some(ROLLED_BACK) && event.sender == "system";
                 self.ended(&event, entry, if rolled_back { "rolled_back" } else { "failed" }, code);
             }
             "task.cancelled" => {

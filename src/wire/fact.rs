@@ -31,9 +31,7 @@ impl<'f> Fact<'f> {
     pub fn text(&self, name: &str) -> Option<&'f str> {
         self.payload.get(name)?.as_str()
     }
-}
 
-impl<'f> Fact<'f> {
     /// The payload as the type that it was written from.
     pub fn read<T: Deserialize<'f>>(&self) -> Result<T, FactFault> {
         T::deserialize(self.payload).map_err(|_| self.fault("its payload is not ours"))

@@ -6,8 +6,8 @@ use crate::contract::Mode;
 use crate::freeze::{FreezeAsk, FreezeScope};
 use crate::policy::Route;
 use crate::promotion::{
-    Attached, ContractDecision, E2eHandoff, Findings, Lift, Probe, Probes, RollbackAsk, RollbackBy,
-    RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, evaluate, read_plan,
+    Attached, ContractDecision, E2eHandoff, Findings, Lift, Probe, Probes, ROLLED_BACK, RollbackAsk,
+    RollbackBy, RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, evaluate, read_plan,
 };
 use crate::wire::{SentEvent, State};
 
