@@ -367,5 +367,16 @@ pub const A2A_REFERENCES_MAX: usize = 32;
 pub const A2A_ID_CHARS_MAX: usize = 128;
 pub const A2A_URL_CHARS_MAX: usize = 2_048;
 
+/// How long a message waits for its task to get somewhere, at most, and how often a stream says that it is still
+/// there: clients give up after 5 seconds of silence.
+pub const A2A_WAIT_S: u64 = 4;
+pub const A2A_HEARTBEAT_S: u64 = 2;
+
+/// Events of one A2A stream that wait for its reader.
+pub const A2A_STREAM_EVENTS: usize = 4;
+
+/// Messages that a task shows of what was said in it.
+pub const A2A_HISTORY_MAX: usize = 100;
+
 /// Tasks on one page of `ListTasks`.
 pub const A2A_PAGE_TASKS: RangeInclusive<i64> = 1..=100;

@@ -40,6 +40,8 @@ pub enum Ask {
     },
     Subscribe {
         id: TaskId,
+        /// The first event that is told: a parameter of ours, for clients that cannot set a header.
+        from: Option<u64>,
     },
     SetPush {
         id: TaskId,
@@ -143,7 +145,13 @@ impl Call {
             }
             Method::ListTasks => Ask::ListTasks(Box::new(list_tasks(&params)?)),
             Method::CancelTask => Ask::CancelTask { id: task(&params, "id")? },
-            Method::Subscribe => Ask::Subscribe { id: task(&params, "id")? },
+            Method::Subscribe => {
+                let from = match params.count("from")? {
+                    None => params.object("metadata")?.map_or(Ok(None), |metadata| metadata.count("from"))?,
+                    some => some,
+                };
+                Ask::Subscribe { id: task(&params, "id")?, from: from.map(|from| from as u64) }
+            }
             Method::SetPush => set_push(version, &params)?,
             Method::GetPush => {
                 let (id, config_id) = push_names(version, &params)?;

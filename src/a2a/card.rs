@@ -197,5 +197,6 @@ fn word(act: Act) -> &'static str {
         Act::ManageTokens => "manage-tokens",
         Act::ManageKeys => "manage-keys",
         Act::ConvertEvidence => "convert-evidence",
+        Act::SpeakA2a => "speak-a2a",
     }
 }

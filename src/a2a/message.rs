@@ -11,7 +11,7 @@ use super::error::RpcError;
 use super::params::Params;
 use super::part::{Content, Part};
 use super::version::Version;
-use crate::json::{Value, printable};
+use crate::json::{Value, printable, read};
 use crate::limits;
 use crate::proof::{Digest, canonical_json};
 use crate::wire::SenderClass;
@@ -82,6 +82,22 @@ impl Message {
             metadata: message.free("metadata")?,
             extensions: message.texts("extensions", limits::A2A_REFERENCES_MAX)?,
         })
+    }
+
+    /// A message as it is kept beside the ledger.
+    pub fn from_kept(text: &str) -> Option<Self> {
+        let document = read(text.as_bytes(), limits::A2A_BODY).ok()?;
+        Self::read(Version::V1_0, document.root(), "").ok()
+    }
+
+    /// The text that is kept of it, whose digest is [`Message::content_digest`].
+    pub fn to_kept(&self) -> String {
+        String::from_utf8(canonical_json(&self.to_json(Version::V1_0))).unwrap_or_default()
+    }
+
+    /// Stands for one whose words are no longer kept.
+    pub fn without_words(message_id: &str) -> Self {
+        Self { role: Speaker::User, ..Self::from_agent(message_id, Vec::new()) }
     }
 
     /// A message of ours.

@@ -9,8 +9,8 @@
 //! Members that a version does not know are ignored, as the protocol asks; a member that it knows has its type, or the
 //! request is refused with a pointer to it. Absent and `null` are the same.
 //!
-//! Not served yet: no door asks this room, so `/rpc`, `/stream/{id}` and the card are not answered. Deliberately absent:
-//! who a caller is and whose task it is, waiting, sockets, push delivery, and the address check of a webhook.
+//! Deliberately absent: who a caller is and whose task it is, waiting, sockets, push delivery, and the address check of
+//! a webhook. The door is `http/a2a/`.
 
 mod call;
 mod card;
@@ -38,5 +38,5 @@ pub use message::{Message, Speaker};
 pub use method::Method;
 pub use part::{Content, Part};
 pub use push::PushConfig;
-pub use task::{Shown, input_required, send_result, shown_decision};
+pub use task::{Shown, canceled, input_required, rejected, send_result, shown_decision};
 pub use version::{UnknownVersion, Version};

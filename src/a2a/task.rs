@@ -58,6 +58,33 @@ impl Life<'_> {
     }
 }
 
+/// A task whose TaskSpec could be no attempt at any handoff: it was refused, and is shown with the Decision.
+pub fn rejected(id: &TaskId, context_id: &str, at: Timestamp, decision: &Json, shown: &Shown<'_>) -> Json {
+    let (task_id, decision) = (id.to_string(), shown_decision(decision));
+    let codes: Vec<&str> = decision
+        .get("reasons")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|reason| reason.get("code").and_then(Json::as_str))
+        .collect();
+    let parts = vec![Part::text(format!("rejected: {}", codes.join(", "))), Part::data(decision.clone())];
+    let message = Message::from_agent(&format!("{task_id}.rejected"), parts).in_task(&task_id, context_id);
+    let head = Head { task_id, context_id: context_id.to_owned(), handoff_id: None, traceparent: None };
+    let status = Status { state: State::Rejected, at: Some(at), message: Some(message) };
+    let artifacts =
+        if shown.artifacts { vec![decision_artifact(&decision, shown.version)] } else { Vec::new() };
+    task_json(Contracts::embedded(), &head, &status, artifacts, shown)
+}
+
+/// A task that was canceled before it had a TaskSpec.
+pub fn canceled(id: &TaskId, context_id: &str, at: Timestamp, shown: &Shown<'_>) -> Json {
+    let (task_id, context_id) = (id.to_string(), context_id.to_owned());
+    let head = Head { task_id, context_id, handoff_id: None, traceparent: None };
+    let status = Status { state: State::Cancelled, at: Some(at), message: None };
+    task_json(Contracts::embedded(), &head, &status, Vec::new(), shown)
+}
+
 /// A task that a message without a TaskSpec began: it waits for one, and says so. `said` is the last such message.
 pub fn input_required(
     id: &TaskId,

@@ -42,10 +42,12 @@ pub enum Act {
     ManageKeys,
     /// Convert an A2A packet; nothing is read or kept.
     ConvertEvidence,
+    /// Speak A2A; what a message may do is asked when it is read.
+    SpeakA2a,
 }
 
 impl Act {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Submit,
         Self::Check,
         Self::ReadHandoffs,
@@ -67,6 +69,7 @@ impl Act {
         Self::ManageTokens,
         Self::ManageKeys,
         Self::ConvertEvidence,
+        Self::SpeakA2a,
     ];
 
     /// Who may. What speaks for a human is the operator's alone.
@@ -75,7 +78,7 @@ impl Act {
         match self {
             Self::Submit => &[Orchestrator, Admin],
             Self::Check => &[Orchestrator, Operator, Admin],
-            Self::ReadHandoffs | Self::ReadRoutes | Self::ConvertEvidence => &Role::ALL,
+            Self::ReadHandoffs | Self::ReadRoutes | Self::ConvertEvidence | Self::SpeakA2a => &Role::ALL,
             // They show the handoffs of all agents.
             Self::ReadAudit | Self::ReadState => &[Operator, Auditor, Admin],
             // They name people, channels and what may be done in their name.

@@ -42,6 +42,12 @@ impl Daemon {
                 "[policy] approval = \"operator\" cannot be served yet; leave it at \"auto\"",
             ));
         }
+        if settings.a2a.anonymous && !settings.server.listen.ip().is_loopback() {
+            return Err(Failure(format!(
+                "[a2a] anonymous lets everybody in without a token, so it is for a loopback address, and {} is none: set it to false, or listen on 127.0.0.1",
+                settings.server.listen
+            )));
+        }
         // The address first: whoever finds the workspace locked is told where it is served.
         let listening = listen(settings.server.listen).map_err(|fault| Failure(fault.to_string()))?;
         let metrics = Arc::new(Metrics::new());
@@ -61,7 +67,7 @@ impl Daemon {
             .ensure_admin(clock::now())
             .map_err(|fault| Failure(fault.to_string()))?;
         let rules = RuleKeeper::start(workspace.clone(), gateway.engine().clone()).map_err(Failure)?;
-        let app = App::new(gateway, rules, settings, metrics)?;
+        let app = App::new(gateway, rules, settings, metrics, listening.address())?;
         Ok(Self { app, listening, workspace: workspace.clone(), admin })
     }
 

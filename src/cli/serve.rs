@@ -10,10 +10,7 @@ use super::printer::{BOLD, GREEN};
 use super::{Context, Exit, Failure, init, logging};
 use crate::callers::AdminFile;
 use crate::gateway::Files;
-use crate::settings::{Effective, Flag, KEYS, Problem, Source};
-
-/// Settings of parts that are not built yet: whoever sets one should know.
-const WAITING_FOR_THEIR_PARTS: [&str; 1] = ["a2a."];
+use crate::settings::{Effective, Flag, Problem};
 
 /// Run the gateway.
 ///
@@ -77,13 +74,6 @@ impl Serve {
             .map_err(|found| problems(&found))?;
         for warning in &effective.warnings {
             context.printer.note(warning);
-        }
-        for key in
-            KEYS.iter().filter(|key| WAITING_FOR_THEIR_PARTS.iter().any(|part| key.name.starts_with(part)))
-        {
-            if effective.source(key) != Source::Default {
-                context.printer.note(&format!("{} is read, but nothing uses it yet", key.name));
-            }
         }
         if self.print_config {
             if context.printer.is_json() {

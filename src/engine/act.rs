@@ -3,6 +3,7 @@
 //! An act runs on the sequencer's thread, in ledger order, and whoever asked is answered when all it wrote is
 //! durable. It can be run again, should what it was built on turn out to be gone.
 
+use super::record::Decided;
 use super::sequencer::Sequencer;
 use super::standing::Standing;
 use super::{EngineFault, EngineHandle};
@@ -56,6 +57,11 @@ impl Asking {
 pub(super) trait Act: Send {
     /// Does it, and keeps the answer. After a fault it may have been done in part.
     fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault>;
+
+    /// The decision that it made, if it made one.
+    fn decided(&self) -> Option<&Decided> {
+        None
+    }
 
     /// Gives the answer, or says why there is none.
     fn tell(self: Box<Self>, durable: Result<(), EngineFault>);

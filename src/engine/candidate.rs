@@ -15,7 +15,7 @@ use crate::proof::Keyring;
 use crate::timestamp::Timestamp;
 
 /// A TaskSpec that was judged, and all that is needed to judge it again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Candidate {
     purpose: Purpose,
     pub(super) body: Arc<str>,

@@ -25,7 +25,7 @@ use crate::gates::Decision;
 use crate::limits;
 use crate::promotion::Stage;
 use crate::timestamp::Timestamp;
-use crate::views::{Claimed, HandoffClaim};
+use crate::views::{AskedClaim, Claimed, HandoffClaim, MessageClaim};
 use crate::wire::{State, StreamId, TaskState};
 
 pub(super) struct ClaimIndex {
@@ -36,6 +36,10 @@ pub(super) struct ClaimIndex {
     messages: Shelf<()>,
     /// Accepted mentions by correlationId.
     mentions: Shelf<u32>,
+    /// By caller and messageId over A2A.
+    said: Shelf<MessageClaim>,
+    /// Tasks that began without a TaskSpec.
+    asked: Shelf<AskedClaim>,
     seen: Seen,
     /// Nothing where all is kept in memory.
     past: Option<Box<dyn Past>>,
@@ -111,6 +115,8 @@ enum Undo {
     Key(Arc<str>, Option<Item<KeyClaim>>),
     Message(Arc<str>, Option<Item<()>>),
     Mention(Arc<str>, Option<Item<u32>>),
+    Said(Arc<str>, Option<Item<MessageClaim>>),
+    Asked(Arc<str>, Option<Item<AskedClaim>>),
 }
 
 impl ClaimIndex {
@@ -126,6 +132,8 @@ impl ClaimIndex {
             keys: Shelf::default(),
             messages: Shelf::default(),
             mentions: Shelf::default(),
+            said: Shelf::default(),
+            asked: Shelf::default(),
             seen,
             past,
             read_back: Cache::new(limits::DECISIONS_READ_BACK),
@@ -170,6 +178,40 @@ impl ClaimIndex {
         }
         let Some(past) = self.past_of(&Claimed::Message(message_id)) else { return Ok(false) };
         Ok(past.message(message_id)?.is_some())
+    }
+
+    /// What a caller's messageId stands for.
+    pub(super) fn said(&self, caller: &str, message_id: &str) -> Result<Option<MessageClaim>, EngineFault> {
+        if let Some(claim) = self.said.get(&pair(caller, message_id)) {
+            return Ok(Some(claim.clone()));
+        }
+        let Some(past) = self.past_of(&Claimed::Said { caller, message_id }) else { return Ok(None) };
+        past.said(caller, message_id)
+    }
+
+    /// A task that began without a TaskSpec.
+    pub(super) fn asked(&self, task_id: &str) -> Result<Option<AskedClaim>, EngineFault> {
+        if let Some(asked) = self.asked.get(task_id) {
+            return Ok(Some(asked.clone()));
+        }
+        let Some(past) = self.past_of(&Claimed::Asked(task_id)) else { return Ok(None) };
+        past.asked(task_id)
+    }
+
+    /// Takes a messageId, which entry `sequence` claims.
+    pub(super) fn take_said(&mut self, caller: &str, message_id: &str, claim: MessageClaim, sequence: u64) {
+        self.seen.add(&Claimed::Said { caller, message_id });
+        let name = pair(caller, message_id).into();
+        let was = self.said.put(&name, sequence, claim);
+        self.building.push(Undo::Said(name, was));
+    }
+
+    /// Takes where a task without a TaskSpec stands, by what its claim says happened last.
+    pub(super) fn put_asked(&mut self, asked: AskedClaim) {
+        self.seen.add(&Claimed::Asked(&asked.task_id));
+        let name = asked.task_id.as_str().into();
+        let was = self.asked.put(&name, asked.updated, asked);
+        self.building.push(Undo::Asked(name, was));
     }
 
     fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {
@@ -325,11 +367,12 @@ impl ClaimIndex {
     /// Is there room for another claim? There is none when the views have failed long ago: what they have not
     /// applied cannot leave memory, and memory is bounded.
     pub(super) fn room(&mut self) -> Result<(), EngineFault> {
-        if self.handoffs.len() < self.in_memory_max {
+        let claims = |index: &Self| index.handoffs.len().max(index.said.len());
+        if claims(self) < self.in_memory_max {
             return Ok(());
         }
         let Some(applied) = self.forget() else { return Ok(()) };
-        if self.handoffs.len() < self.in_memory_max {
+        if claims(self) < self.in_memory_max {
             return Ok(());
         }
         Err(EngineFault::NotDurable(format!(
@@ -411,6 +454,8 @@ impl ClaimIndex {
         self.keys.forget(applied, self.at_hand);
         self.messages.forget(applied, self.at_hand);
         self.mentions.forget(applied, self.at_hand);
+        self.said.forget(applied, self.at_hand);
+        self.asked.forget(applied, self.at_hand);
         Some(applied)
     }
 
@@ -434,14 +479,16 @@ impl ClaimIndex {
                 Undo::Key(name, was) => self.keys.restore(name, was),
                 Undo::Message(name, was) => self.messages.restore(name, was),
                 Undo::Mention(name, was) => self.mentions.restore(name, was),
+                Undo::Said(name, was) => self.said.restore(name, was),
+                Undo::Asked(name, was) => self.asked.restore(name, was),
             }
         }
     }
 }
 
 /// One name for both; the length keeps `ab` and `c` apart from `a` and `bc`.
-fn pair(source_agent: &str, idempotency_key: &str) -> String {
-    format!("{} {source_agent}{idempotency_key}", source_agent.len())
+fn pair(whose: &str, name: &str) -> String {
+    format!("{} {whose}{name}", whose.len())
 }
 
 impl Known {

@@ -31,6 +31,7 @@ mod seen;
 mod sequencer;
 mod settling;
 mod shelf;
+mod speaking;
 mod standing;
 mod task;
 mod threads;
@@ -51,6 +52,7 @@ pub use record::{Decided, DryRun, LedgerPlace, Pass};
 pub use report::{Report, ReportRefusal, ReportReply, Reported};
 pub use routing::{PromotionRules, RolledBack, RouteFault, Routed};
 pub use settling::{Answering, Unanswered};
+pub use speaking::{Addressee, Said, SaidPlace, Saying, Uncanceled};
 pub use standing::InForce;
 
 use crate::ledger::{Entry, Follower, Log, Notice};

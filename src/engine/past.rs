@@ -12,7 +12,8 @@ use crate::contract::Mode;
 use crate::ledger::{Entries, Entry};
 use crate::limits;
 use crate::views::{
-    Claimed, EntryFilter, EntryRow, HandoffClaim, HandoffFilter, HandoffRow, KeyClaim, Reader, ViewsFault,
+    AskedClaim, Claimed, EntryFilter, EntryRow, HandoffClaim, HandoffFilter, HandoffRow, KeyClaim,
+    MessageClaim, Reader, ViewsFault,
 };
 use crate::wire::{Kind, State, StreamId};
 
@@ -36,6 +37,12 @@ pub trait Past: Send {
 
     /// Accepted mentions in a correlationId.
     fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault>;
+
+    /// What a caller's messageId over A2A stands for.
+    fn said(&self, caller: &str, message_id: &str) -> Result<Option<MessageClaim>, EngineFault>;
+
+    /// A task that began without a TaskSpec.
+    fn asked(&self, task_id: &str) -> Result<Option<AskedClaim>, EngineFault>;
 
     /// The entry of that number, from the ledger.
     fn entry(&self, sequence: u64) -> Result<Entry, EngineFault>;
@@ -176,6 +183,14 @@ impl Past for ViewsPast {
 
     fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {
         self.reader.claims().mentions(correlation_id).map_err(unread)
+    }
+
+    fn said(&self, caller: &str, message_id: &str) -> Result<Option<MessageClaim>, EngineFault> {
+        self.reader.claims().said(caller, message_id).map_err(unread)
+    }
+
+    fn asked(&self, task_id: &str) -> Result<Option<AskedClaim>, EngineFault> {
+        self.reader.claims().asked(task_id).map_err(unread)
     }
 
     fn entry(&self, sequence: u64) -> Result<Entry, EngineFault> {

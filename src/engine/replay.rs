@@ -9,6 +9,7 @@ use super::claims::ClaimIndex;
 use super::epoch::Epoch;
 use super::facts::Facts;
 use super::record::{Decided, LedgerPlace, Pass};
+use super::speaking;
 use super::standing::Standing;
 use crate::gates::{Decision, Gate, Outcome};
 use crate::ledger::Entry;
@@ -121,6 +122,10 @@ impl Replay {
                 let before = index.before(&facts, &correlation_id)?;
                 index.take(&facts, &correlation_id, accepted, before, entry.sequence);
                 Ok(())
+            }
+            "message.sent" if wire.stream.stream_id.starts_with("project:") => {
+                speaking::take_in(entry.sequence, &wire.payload, index)?;
+                stands(entry, wire, standing)
             }
             _ => match StreamId::parse(&wire.stream.stream_id) {
                 Some(StreamId::Handoff { handoff_id, .. }) if wire.stream.stream_seq > 3 => {

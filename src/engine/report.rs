@@ -89,7 +89,7 @@ fn is_for_callers(kind: Kind) -> bool {
 }
 
 impl Sequencer {
-    fn report(
+    pub(super) fn report(
         &mut self,
         report: &Report,
         batch: &mut BatchBuilder<'_>,

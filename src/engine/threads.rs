@@ -38,6 +38,14 @@ enum Waiting {
 }
 
 impl Waiting {
+    /// The decision that is waited for, if it is one.
+    fn decided(&self) -> Option<&Decided> {
+        match self {
+            Self::Decision(_, decided) => Some(decided),
+            Self::Act(act) => act.decided(),
+        }
+    }
+
     fn tell(self, result: Result<(), EngineFault>) {
         match self {
             Self::Decision(reply, decided) => reply(result.map(|()| decided)),
@@ -133,7 +141,7 @@ fn write(
             return;
         }
         for one in waiting {
-            if let (Waiting::Decision(_, decided), Ok(())) = (&one, &result) {
+            if let (Some(decided), Ok(())) = (one.decided(), &result) {
                 watch.observer.decided(decided);
             }
             one.tell(result.clone().map_err(EngineFault::NotDurable));
@@ -258,7 +266,7 @@ fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Jo
             if batch.is_empty() {
                 // Only replays are waiting, and all they refer to is durable.
                 for one in waiting.drain(..) {
-                    if let Waiting::Decision(_, decided) = &one {
+                    if let Some(decided) = one.decided() {
                         observer.decided(decided);
                     }
                     one.tell(Ok(()));

@@ -140,6 +140,12 @@ impl Listener {
 
     /// The next entry, when there is one; nothing when there will be none. Safe to stop waiting for at any time.
     pub async fn next(&mut self) -> Option<Told> {
+        self.next_where(|_| true).await
+    }
+
+    /// The next entry that is wanted. The others are passed over without a copy: a thousand may listen for a stream
+    /// each, and every one of them hears all.
+    pub async fn next_where(&mut self, wanted: impl Fn(&Told) -> bool) -> Option<Told> {
         loop {
             if let Some(told) = self.ready.told().get(self.at) {
                 self.at += 1;
@@ -148,6 +154,9 @@ impl Listener {
                     continue;
                 }
                 self.next = told.entry.sequence + 1;
+                if !wanted(told) {
+                    continue;
+                }
                 return Some(told.clone());
             }
             // Not kept while waiting for more, which can be long.

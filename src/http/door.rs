@@ -11,8 +11,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 
 use super::App;
+use super::a2a;
 use super::call::{Call, RequestBody, read};
-use super::endpoint::{Endpoint, Place};
+use super::endpoint::{Endpoint, Place, Voice};
 use super::endpoints::ENDPOINTS;
 use super::problem::{Kind, Problem};
 use super::query::{Query, asked_to_wait};
@@ -67,7 +68,10 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
             let code = problem.kind().code();
             tracing::debug!(endpoint = endpoint.id, code, "refused at the door");
             metrics.problem(code);
-            problem.into_response()
+            match endpoint.voice {
+                Voice::Problem => problem.into_response(),
+                Voice::JsonRpc => a2a::refused(problem, traced.incoming.as_deref()),
+            }
         }
     };
     dress(&mut response);
@@ -102,14 +106,21 @@ async fn handle(
         None => None,
         Some(act) => {
             let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-            let caller = authenticate(&app, &rules, &parts.method, target, &parts.headers, &mut body).await?;
-            app.limiter.take(caller.token_id(), Instant::now()).map_err(slow_down)?;
-            if !caller.may(act) {
-                let role = caller.role().as_str();
-                return Err(Problem::new(Kind::Forbidden, format!("a token of role {role} may not do this"))
-                    .hint("ask an admin for a token of a role that may"));
+            match authenticate(&app, &rules, &parts.method, target, &parts.headers, &mut body).await {
+                // Whoever shows a token is held to it.
+                Err(problem) if problem.kind() == Kind::AuthRequired && app.lets_in(endpoint) => None,
+                Err(problem) => return Err(problem),
+                Ok(caller) => {
+                    app.limiter.take(caller.token_id(), Instant::now()).map_err(slow_down)?;
+                    if !caller.may(act) {
+                        let role = caller.role().as_str();
+                        let problem =
+                            Problem::new(Kind::Forbidden, format!("a token of role {role} may not do this"));
+                        return Err(problem.hint("ask an admin for a token of a role that may"));
+                    }
+                    Some(caller)
+                }
             }
-            Some(caller)
         }
     };
     let query =

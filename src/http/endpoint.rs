@@ -35,6 +35,17 @@ pub(super) struct Endpoint {
     pub(super) handler: Handler,
     /// A stream stays open; everything else has to be done in time.
     pub(super) is_stream: bool,
+    /// How it is told what the door refuses.
+    pub(super) voice: Voice,
+    /// Whether a caller without a token gets in, where the operator has opened A2A to everybody on this machine.
+    pub(super) open_to_anyone: bool,
+}
+
+/// How a refusal at the door is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    Problem,
+    JsonRpc,
 }
 
 /// A parameter in the query or in the path.
@@ -97,6 +108,8 @@ pub(super) enum Content {
     Problem,
     /// Text of this media type.
     Text(&'static str),
+    /// No body.
+    Nothing,
 }
 
 impl Endpoint {

@@ -71,6 +71,18 @@ struct ByCounter {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByMethod {
+    method: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByAnswer {
+    method: &'static str,
+    /// 0 for a result.
+    error: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PolicyInfo {
     digest: String,
 }
@@ -107,6 +119,10 @@ pub struct Metrics {
     approvals_waiting: Gauge,
     freezes: Gauge,
     mentions: Family<ByCounter, Counter>,
+    rpc_requests: Family<ByAnswer, Counter>,
+    rpc_seconds: Family<ByMethod, Histogram>,
+    streams: Gauge<i64, AtomicI64>,
+    stream_seconds: Histogram,
     /// Two who ask at once must not both add what was counted elsewhere.
     rendering: Mutex<()>,
 }
@@ -153,6 +169,10 @@ impl Metrics {
             approvals_waiting: Gauge::default(),
             freezes: Gauge::default(),
             mentions: Family::default(),
+            rpc_requests: Family::default(),
+            rpc_seconds: Family::new_with_constructor(histogram),
+            streams: Gauge::default(),
+            stream_seconds: histogram(),
             rendering: Mutex::default(),
             registry: Registry::default(),
         };
@@ -252,6 +272,24 @@ impl Metrics {
             made.mentions.clone(),
         );
         registry.register(
+            "a2a_requests",
+            "JSON-RPC requests by method and error code; 0 is a result",
+            made.rpc_requests.clone(),
+        );
+        registry.register_with_unit(
+            "a2a_request",
+            "How long JSON-RPC requests take, by method",
+            Unit::Seconds,
+            made.rpc_seconds.clone(),
+        );
+        registry.register("a2a_streams", "Open A2A streams", made.streams.clone());
+        registry.register_with_unit(
+            "a2a_stream_event",
+            "From an event being durable to its update being on the way to a client",
+            Unit::Seconds,
+            made.stream_seconds.clone(),
+        );
+        registry.register(
             "build",
             "What is running",
             Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
@@ -279,6 +317,23 @@ impl Metrics {
     pub(super) fn request(&self, endpoint: &'static str, status: u16, took: Duration) {
         self.requests.get_or_create(&ByEndpoint { endpoint, status }).inc();
         self.request_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A JSON-RPC request was answered; error 0 is a result.
+    pub(super) fn rpc(&self, method: &'static str, error: i32, began: Instant) {
+        self.rpc_requests.get_or_create(&ByAnswer { method, error }).inc();
+        self.rpc_seconds.get_or_create(&ByMethod { method }).observe(began.elapsed().as_secs_f64());
+    }
+
+    /// An A2A stream began; it is counted as long as what is given back lives.
+    pub(super) fn stream_opened(&self) -> OpenStream {
+        self.streams.inc();
+        OpenStream(self.streams.clone())
+    }
+
+    /// An update is on its way, so many seconds after its event was durable.
+    pub(super) fn stream_told(&self, seconds: f64) {
+        self.stream_seconds.observe(seconds);
     }
 
     pub(super) fn connected(&self) {
@@ -337,6 +392,16 @@ impl Metrics {
         // Writing to a String cannot fail.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
         text
+    }
+}
+
+/// A stream that is counted.
+#[derive(Debug)]
+pub(super) struct OpenStream(Gauge<i64, AtomicI64>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -4,6 +4,7 @@
 //! table of all there is; `door.rs` stands before every handler; `listener.rs` has the sockets. Decisions are the
 //! engine's, and so are their words: nothing here allows anything.
 
+mod a2a;
 mod act_schemas;
 mod acts;
 mod approvals;
@@ -39,6 +40,7 @@ mod tls;
 mod tokens;
 mod trace;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
@@ -74,6 +76,8 @@ pub struct App {
     stopping: watch::Sender<bool>,
     /// One verification at a time.
     verifying: Arc<Semaphore>,
+    /// Where it listens.
+    address: SocketAddr,
 }
 
 impl App {
@@ -82,6 +86,7 @@ impl App {
         rules: RuleKeeper,
         settings: Settings,
         metrics: Arc<Metrics>,
+        address: SocketAddr,
     ) -> std::io::Result<Arc<Self>> {
         let limiter = Limiter::new(&settings.server);
         let probe = Probe::start(gateway.files().probe(), gateway.engine().clone())?;
@@ -100,6 +105,7 @@ impl App {
             spans,
             stopping: watch::Sender::new(false),
             verifying: Arc::new(Semaphore::new(1)),
+            address,
         }))
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::act_schemas::act_schemas;
 use super::call::Call;
-use super::endpoint::{Answer, Content, Endpoint, Form, Parameter, Place};
+use super::endpoint::{Answer, Content, Endpoint, Form, Parameter, Place, Voice};
 use super::endpoints::ENDPOINTS;
 use super::schemas::SCHEMAS;
 
@@ -108,6 +108,7 @@ fn operation(endpoint: &Endpoint) -> Json {
             Content::Json(schema) => json!({"application/json": {"schema": reference(schema)}}),
             Content::Problem => json!({"application/problem+json": {"schema": reference("Problem")}}),
             Content::Text(media) => json!({media: {"schema": {"type": "string"}}}),
+            Content::Nothing => json!({}),
         };
         let mut shown = json!({"description": reply.description, "content": content});
         if reply.status == 201 && endpoint.id == "submitHandoff" {
@@ -153,6 +154,10 @@ fn operation(endpoint: &Endpoint) -> Json {
 
 /// What any endpoint of its kind may answer, beside what it says of itself.
 fn shared_problems(endpoint: &Endpoint) -> Vec<(String, &'static str)> {
+    // JSON-RPC has answers for what is wrong, and says itself which.
+    if endpoint.voice == Voice::JsonRpc {
+        return Vec::new();
+    }
     let mut problems = vec![(400, "The request is not right"), (414, "The address is too long")];
     if endpoint.act.is_some() {
         problems.extend([

@@ -129,7 +129,7 @@ impl Call {
     }
 }
 
-fn sees(caller: &Caller, row: &AttemptRow) -> bool {
+pub(super) fn sees(caller: &Caller, row: &AttemptRow) -> bool {
     let [source, target] =
         [&row.source_agent, &row.target_agent].map(|end| end.as_deref().unwrap_or_default());
     caller.sees(source, target)

@@ -5,6 +5,30 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("TaskSpec", include_str!("../../docs/schemas/task-spec.schema.json")),
     ("Decision", include_str!("../../docs/schemas/decision.schema.json")),
     ("State", include_str!("../../docs/schemas/orchestration-state.schema.json")),
+    ("AgentCard", crate::a2a::CARD_SCHEMA),
+    (
+        "RpcRequest",
+        r##"{"oneOf": [{"$ref": "#/components/schemas/RpcCall"},
+            {"type": "array", "minItems": 1, "maxItems": 100, "items": {"$ref": "#/components/schemas/RpcCall"}}]}"##,
+    ),
+    (
+        "RpcCall",
+        r#"{"type": "object", "required": ["jsonrpc", "method"], "properties": {
+            "jsonrpc": {"const": "2.0"}, "id": {"type": ["string", "integer", "null"]},
+            "method": {"type": "string"}, "params": {"type": "object"}}}"#,
+    ),
+    (
+        "RpcAnswer",
+        r##"{"oneOf": [{"$ref": "#/components/schemas/RpcReply"},
+            {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/RpcReply"}}]}"##,
+    ),
+    (
+        "RpcReply",
+        r#"{"type": "object", "required": ["jsonrpc", "id"], "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
+            "properties": {"jsonrpc": {"const": "2.0"}, "id": {"type": ["string", "number", "null"]}, "result": true,
+            "error": {"type": "object", "required": ["code", "message"], "properties": {
+                "code": {"type": "integer"}, "message": {"type": "string"}, "data": true}}}}"#,
+    ),
     ("Problem", PROBLEM),
     (
         "TaskSpecs",

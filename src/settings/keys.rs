@@ -158,9 +158,11 @@ pub static KEYS: [Key; 44] = [
     key("a2a.push_allow", "Networks that push notifications may go to; none if empty", |s| {
         Slot::Networks(&mut s.a2a.push_allow)
     }),
-    key("a2a.anonymous", "Whether a caller on this machine needs no token for dev and simulated", |s| {
-        Slot::Flag(&mut s.a2a.anonymous)
-    }),
+    key(
+        "a2a.anonymous",
+        "Whether A2A needs no token, for dev and simulated and on a loopback address only",
+        |s| Slot::Flag(&mut s.a2a.anonymous),
+    ),
     key("promotion.simulated_runs", "Simulated handoffs that must end well before a route goes on", |s| {
         Slot::Count(&mut s.promotion.simulated_runs, limits::SETTABLE_RUNS)
     }),

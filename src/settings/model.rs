@@ -186,7 +186,7 @@ pub struct A2a {
 
 impl Default for A2a {
     fn default() -> Self {
-        Self { public_url: None, push_allow: Vec::new(), anonymous: true }
+        Self { public_url: None, push_allow: Vec::new(), anonymous: false }
     }
 }
 

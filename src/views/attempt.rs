@@ -372,7 +372,7 @@ impl Attempt {
 }
 
 /// A SHA-256 as its 32 bytes; anything else as the text it is.
-fn digest_to_store(text: Option<&str>) -> rusqlite::types::Value {
+pub(super) fn digest_to_store(text: Option<&str>) -> rusqlite::types::Value {
     use rusqlite::types::Value;
     let Some(text) = text else { return Value::Null };
     match text.strip_prefix("sha256:").and_then(from_hex::<32>) {

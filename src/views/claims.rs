@@ -54,6 +54,13 @@ pub enum Claimed<'c> {
     Message(&'c str),
     /// A correlationId with accepted mentions.
     Cycle(&'c str),
+    /// A messageId of a caller over A2A.
+    Said {
+        caller: &'c str,
+        message_id: &'c str,
+    },
+    /// A task that began without a TaskSpec.
+    Asked(&'c str),
 }
 
 /// What an idempotencyKey stands for.
@@ -83,8 +90,8 @@ pub(super) const MESSAGE: &str = "SELECT h.handoff_id
 
 pub(super) const MENTIONS: &str = "SELECT mentions FROM correlations WHERE correlation_id = ?1";
 
-/// All names. The first three are each read from one index and nothing else; mentions are few.
-pub(super) const NAMES: [&str; 4] = [
+/// All names. All but mentions, which are few, are each read from one index and nothing else.
+pub(super) const NAMES: [&str; 6] = [
     "SELECT handoff_id FROM handoffs INDEXED BY sqlite_autoindex_handoffs_1",
     "SELECT idempotency_key, source FROM attempts INDEXED BY attempts_by_key
      WHERE accepted = 1 AND source IS NOT NULL AND idempotency_key IS NOT NULL",
@@ -92,9 +99,15 @@ pub(super) const NAMES: [&str; 4] = [
      WHERE accepted = 1 AND message_id IS NOT NULL",
     "SELECT (SELECT correlation_id FROM correlations c WHERE c.correlation = a.correlation)
      FROM attempts a INDEXED BY attempts_by_message WHERE accepted = 1 AND message_id IS NOT NULL",
+    "SELECT message_id, caller FROM messages INDEXED BY sqlite_autoindex_messages_1",
+    "SELECT task_id FROM asked INDEXED BY sqlite_autoindex_asked_1",
 ];
 
 impl<'c> Claims<'c> {
+    pub(super) fn store(&self) -> &'c Connection {
+        self.store
+    }
+
     pub(super) fn on(store: &'c Connection) -> Self {
         Self { store }
     }
@@ -147,7 +160,8 @@ impl<'c> Claims<'c> {
 
     /// How many names there may be, at most.
     pub fn names_max(&self) -> Result<u64, ViewsFault> {
-        // Three entries make a decision, which claims four names at most.
+        // Three entries make a decision, which claims four names at most. Where there are many messages the filter
+        // grows.
         let last: u64 = one(self.store, LAST, [], |row| row.get(0))?.unwrap_or(0);
         Ok(last / 3 * 4 + 4)
     }
@@ -155,22 +169,13 @@ impl<'c> Claims<'c> {
     /// Tells every name that a claim was made on.
     pub fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), ViewsFault> {
         let moment = self.store.unchecked_transaction()?;
-        let [handoffs, keys, messages, cycles] = NAMES;
+        let [handoffs, keys, messages, cycles, said, asked] = NAMES;
         each(&moment, handoffs, &mut |_, handoff_id| {
             tell(Claimed::Handoff(handoff_id));
             Ok(())
         })?;
-        // The index is in the order of sources, so each is looked up once.
-        let mut source: (i64, String) = (0, String::new());
-        each(&moment, keys, &mut |row, idempotency_key| {
-            let number = row.get(1)?;
-            if source.0 != number {
-                let text: Option<String> =
-                    one(&moment, "SELECT text FROM words WHERE id = ?1", [number], |row| row.get(0))?;
-                source = (number, text.ok_or_else(|| damaged("a word is missing"))?);
-            }
-            tell(Claimed::Key { source_agent: &source.1, idempotency_key });
-            Ok(())
+        each_of_word(&moment, keys, &mut |source_agent, idempotency_key| {
+            tell(Claimed::Key { source_agent, idempotency_key });
         })?;
         each(&moment, messages, &mut |_, message_id| {
             tell(Claimed::Message(message_id));
@@ -179,8 +184,29 @@ impl<'c> Claims<'c> {
         each(&moment, cycles, &mut |_, correlation_id| {
             tell(Claimed::Cycle(correlation_id));
             Ok(())
+        })?;
+        each_of_word(&moment, said, &mut |caller, message_id| tell(Claimed::Said { caller, message_id }))?;
+        each(&moment, asked, &mut |_, task_id| {
+            tell(Claimed::Asked(task_id));
+            Ok(())
         })
     }
+}
+
+/// Each row of a statement, with the word that it belongs to and the text that it begins with. The index is in the
+/// order of words, so each is looked up once.
+fn each_of_word(store: &Connection, sql: &str, tell: &mut dyn FnMut(&str, &str)) -> Result<(), ViewsFault> {
+    let mut word: (i64, String) = (0, String::new());
+    each(store, sql, &mut |row, text| {
+        let number = row.get(1)?;
+        if word.0 != number {
+            let found: Option<String> =
+                one(store, "SELECT text FROM words WHERE id = ?1", [number], |row| row.get(0))?;
+            word = (number, found.ok_or_else(|| damaged("a word is missing"))?);
+        }
+        tell(&word.1, text);
+        Ok(())
+    })
 }
 
 /// Each row of a statement, with the text that it begins with.

@@ -36,6 +36,11 @@ impl<'d> Seen<'d> {
         self.payload?.get(name)?.as_str()
     }
 
+    /// A short fact about a message.
+    pub(super) fn fact(&self, name: &str) -> Option<Value<'d>> {
+        self.payload?.get("metadata")?.get(name)
+    }
+
     /// A list of texts in the payload.
     pub(super) fn texts(&self, name: &str) -> Vec<&'d str> {
         let list = self.payload.and_then(|payload| payload.get(name));

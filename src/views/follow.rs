@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use super::attempt::Held;
 use super::event::{Seen, document, handoff_stream};
 use super::fault::ViewsFault;
+use super::messages;
 use super::words::Words;
 use crate::ledger::{Entry, RunningHash};
 use crate::timestamp::Timestamp;
@@ -66,6 +67,9 @@ impl<'t> Follower<'t> {
             }
             _ => (-self.words.number(self.store, seen.stream_id)?, None),
         };
+        if attempt.is_none() && seen.kind == "message.sent" {
+            messages::take(self.store, self.words, &seen, sequence)?;
+        }
         self.store
             .prepare_cached(
                 "INSERT INTO entries (sequence, time, kind, stream, attempt, correlation, decision, codes)

@@ -20,12 +20,14 @@ mod event;
 mod fault;
 mod filter;
 mod follow;
+mod messages;
 mod query;
 mod reader;
 mod rows;
 mod standing;
 mod status;
 mod store;
+mod tasks;
 mod words;
 
 use std::borrow::Borrow;
@@ -38,9 +40,11 @@ pub use compare::{Difference, DifferenceKind, compare};
 pub use cursor::{BadCursor, Cursor, Page};
 pub use fault::{Rebuild, ViewsFault};
 pub use filter::{EntryFilter, HandoffFilter};
+pub use messages::{AskedClaim, AskedState, MessageClaim, MessageRow};
 pub use reader::Reader;
 pub use rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow};
 pub use status::{Status, UnknownStatus};
+pub use tasks::{SeenBy, TaskFilter, TaskRow};
 
 use crate::ledger::Entry;
 use crate::limits;

@@ -130,7 +130,7 @@ pub(super) fn handoff(store: &Connection, handoff: i64) -> Result<Option<Handoff
     }))
 }
 
-fn attempt(store: &Connection, created: i64) -> Result<AttemptRow, ViewsFault> {
+pub(super) fn attempt(store: &Connection, created: i64) -> Result<AttemptRow, ViewsFault> {
     let mut statement = store.prepare_cached(ATTEMPT)?;
     let mut rows = statement.query([created])?;
     let row = rows.next()?.ok_or_else(|| damaged("an attempt is missing"))?;

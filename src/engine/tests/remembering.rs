@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::claims::ClaimIndex;
 use crate::engine::facts::Facts;
-use crate::views::{self, Claimed, HandoffClaim, Reader, Views};
+use crate::views::{self, AskedClaim, Claimed, HandoffClaim, MessageClaim, Reader, Views};
 
 /// Applies what is durable to the views at once, unless it is told to hold it back.
 struct Applying {
@@ -267,6 +267,14 @@ impl Past for Told {
 
     fn message(&self, message_id: &str) -> Result<Option<String>, EngineFault> {
         self.ask(|tales| tales.spent.iter().find(|(id, _)| id == message_id).map(|(id, _)| id.clone()))
+    }
+
+    fn said(&self, _caller: &str, _message_id: &str) -> Result<Option<MessageClaim>, EngineFault> {
+        self.ask(|_| None)
+    }
+
+    fn asked(&self, _task_id: &str) -> Result<Option<AskedClaim>, EngineFault> {
+        self.ask(|_| None)
     }
 
     fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {

@@ -8,6 +8,7 @@ macro_rules! handler {
     }};
 }
 
+mod a2a;
 mod audit;
 mod handoffs;
 mod humans;
@@ -19,7 +20,7 @@ use std::sync::LazyLock;
 
 use axum::http::Method;
 
-use super::endpoint::{Content, Endpoint, Form, Handler, Parameter, Place, Reply};
+use super::endpoint::{Content, Endpoint, Form, Handler, Parameter, Place, Reply, Voice};
 use crate::limits;
 
 const fn query(
@@ -45,6 +46,10 @@ const fn problem(status: u16, description: &'static str) -> Reply {
 
 const fn text(status: u16, media: &'static str, description: &'static str) -> Reply {
     Reply { status, description, content: Content::Text(media) }
+}
+
+const fn nothing(status: u16, description: &'static str) -> Reply {
+    Reply { status, description, content: Content::Nothing }
 }
 
 const SEQUENCE: Form = Form::Integer { min: 1, max: i64::MAX as u64 };
@@ -87,6 +92,8 @@ fn get(
         answers: Vec::new(),
         handler,
         is_stream: false,
+        voice: Voice::Problem,
+        open_to_anyone: false,
     }
 }
 
@@ -98,6 +105,7 @@ pub(super) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
         routes::endpoints(),
         audit::endpoints(),
         rules::endpoints(),
+        a2a::endpoints(),
         open::endpoints(),
     ];
     groups.into_iter().flatten().collect()

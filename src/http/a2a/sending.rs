@@ -1,0 +1,207 @@
+//! Messages on their way in: to the gates, to those who follow a handoff, or to a task that waits for a TaskSpec.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use tokio::sync::oneshot;
+
+use super::talk::Talk;
+use super::tasks::{Found, Wanted, wire_refusal};
+use crate::a2a::{self, ErrorCode, Finding, Message, RpcError, Submission, TaskId, Version};
+use crate::callers::Act;
+use crate::engine::{Addressee, Candidate, EngineFault, Said, SaidPlace, Saying};
+use crate::http::handoffs::{answer, ruling};
+use crate::http::problem::Problem;
+use crate::json::{BodyFault, printable};
+use crate::limits;
+use crate::os::clock;
+use crate::proof::canonical_json;
+use crate::wire::Sender;
+
+/// A message that was taken in, now or before.
+pub(super) struct Heard {
+    /// The task that it belongs to.
+    pub(super) id: TaskId,
+    /// The Decision as its sender is answered, if it was made now.
+    pub(super) answer: Option<Json>,
+}
+
+/// What a TaskSpec is decided by, and answered with.
+struct Handing {
+    body: Arc<str>,
+    delegated: bool,
+}
+
+impl Talk {
+    /// `message/send`.
+    pub(super) async fn send(&self, submission: &Submission, version: Version) -> Result<Json, RpcError> {
+        let heard = self.hear(&submission.message, version).await?;
+        let configuration = &submission.configuration;
+        let patience = if configuration.wait { limits::A2A_WAIT_S } else { 0 };
+        let found = self.settled(&heard, Duration::from_secs(patience)).await?;
+        let wanted = Wanted { history_length: configuration.history_length, ..Wanted::all(version) };
+        Ok(a2a::send_result(found.to_json(heard.answer.as_ref(), &wanted), version))
+    }
+
+    /// Takes a message in, and says which task it belongs to.
+    pub(super) async fn hear(&self, message: &Message, version: Version) -> Result<Heard, RpcError> {
+        let to = message.task_id.as_deref().and_then(TaskId::parse);
+        let spec = message.task_spec()?;
+        self.who.must(match (&spec, &to) {
+            (None, Some(TaskId::Attempt { .. })) => Act::ReportEvent,
+            _ => Act::Submit,
+        })?;
+        // A message that goes on with a task is for whoever sees that task, in the context that it has.
+        let found = match &to {
+            Some(id) => Some(self.find(id).await?),
+            None => None,
+        };
+        if let (Some(found), Some(context)) = (&found, &message.context_id)
+            && found.context_id() != context
+        {
+            return Err(RpcError::at(
+                ErrorCode::InvalidParams,
+                "/params/message/contextId",
+                format!("the task is in another context than `{}`", printable(context)),
+                "leave the contextId out: the task has one",
+            ));
+        }
+        let handing = match spec {
+            None => None,
+            Some((part, spec)) => Some((part, self.judge(part, spec)?)),
+        };
+        let (to, handing) = self.addressee(to, found.as_ref(), handing)?;
+        let sender = match (&to, &found) {
+            (Addressee::Followers { .. }, Some(Found::Attempt(attempt))) => self.who.voice_in(&attempt.row),
+            _ => self.who.sender(),
+        };
+        let context_id = match &message.context_id {
+            Some(context_id) => context_id.clone(),
+            None => format!("ctx_{}", Self::new_id()?),
+        };
+        let class = Sender::parse(&sender).unwrap_or(Sender::System).class();
+        let saying = Saying {
+            caller: self.name.clone(),
+            sender,
+            message_id: message.message_id.clone(),
+            content: message.content_digest(),
+            words: message.to_kept().into(),
+            payload: message.sent_payload(version, class),
+            context_id,
+            to,
+        };
+        self.say(saying, handing).await
+    }
+
+    /// What the gates say of a TaskSpec, before anything is claimed.
+    fn judge(&self, part: usize, spec: &Json) -> Result<(Candidate, Handing), RpcError> {
+        // In its canonical form: clients write `100.0` where the author wrote `100`.
+        let body: Arc<str> = String::from_utf8(canonical_json(spec)).unwrap_or_default().into();
+        let ruling = ruling(&self.rules, self.who.asker());
+        let candidate = Candidate::judge(body.clone(), ruling, clock::now())
+            .map_err(|fault| unreadable(part, &fault))?
+            .traced(self.traceparent.as_deref());
+        let delegated = candidate.is_delegated();
+        Ok((candidate, Handing { body, delegated }))
+    }
+
+    fn addressee(
+        &self,
+        to: Option<TaskId>,
+        found: Option<&Found>,
+        handing: Option<(usize, (Candidate, Handing))>,
+    ) -> Result<(Addressee, Option<Handing>), RpcError> {
+        Ok(match (handing, to, found) {
+            (Some((part, _)), Some(_), Some(Found::Attempt(attempt))) => {
+                return Err(if attempt.fold(None, drop).is_ended() {
+                    over()
+                } else {
+                    RpcError::at(
+                        ErrorCode::InvalidParams,
+                        format!("/params/message/parts/{part}/data"),
+                        "the task has its TaskSpec already",
+                        "send another TaskSpec without a taskId: it is a handoff of its own",
+                    )
+                });
+            }
+            (Some((_, (candidate, handing))), to, _) => {
+                let otherwise = Self::new_task()?.to_string();
+                let asked = to.map(|id| id.to_string());
+                let candidate = Box::new(candidate);
+                (Addressee::Gates { candidate, asked, otherwise }, Some(handing))
+            }
+            (None, Some(_), Some(Found::Attempt(attempt))) => {
+                if attempt.fold(None, drop).is_ended() {
+                    return Err(over());
+                }
+                let (handoff_id, attempt) = (attempt.handoff_id.clone(), attempt.row.attempt);
+                (Addressee::Followers { handoff_id, attempt }, None)
+            }
+            (None, Some(id), _) => (Addressee::Nobody { asked: id.to_string(), begins: false }, None),
+            (None, None, _) => {
+                (Addressee::Nobody { asked: Self::new_task()?.to_string(), begins: true }, None)
+            }
+        })
+    }
+
+    async fn say(&self, saying: Saying, handing: Option<Handing>) -> Result<Heard, RpcError> {
+        let (told, heard) = oneshot::channel();
+        let engine = self.app.gateway.engine();
+        // A caller that has gone away is told nothing; what was decided stands all the same.
+        engine.say(saying, Box::new(move |said| drop(told.send(said)))).map_err(Problem::from)?;
+        match heard.await.unwrap_or(Err(EngineFault::Stopped)).map_err(Problem::from)? {
+            Said::Taken { place, decided } => {
+                let answer = decided.zip(handing).map(|(decided, handing)| {
+                    let Handing { body, delegated } = handing;
+                    let answer = answer(&decided, &body, delegated, &self.rules, &self.app.gateway);
+                    serde_json::to_value(&answer).unwrap_or_default()
+                });
+                Ok(Heard { id: task_of(place)?, answer })
+            }
+            Said::Before(place) => Ok(Heard { id: task_of(place)?, answer: None }),
+            Said::OtherContent => Err(RpcError::at(
+                ErrorCode::InvalidParams,
+                "/params/message/messageId",
+                "this messageId stands for another message of yours",
+                "give every message an id of its own; the same id is for sending the same message again",
+            )),
+            Said::Unknown => Err(RpcError::at(
+                ErrorCode::TaskNotFound,
+                "/params/message/taskId",
+                "there is no such task",
+                "leave the taskId out to begin a new one",
+            )),
+            Said::Over => Err(over()),
+            Said::Refused(fault) => Err(wire_refusal(ErrorCode::UnsupportedOperation, &fault)),
+        }
+    }
+}
+
+/// The id of the task that a message belongs to.
+fn task_of(place: SaidPlace) -> Result<TaskId, RpcError> {
+    let SaidPlace { asked, handoff } = place;
+    let asked = asked.as_deref().and_then(TaskId::parse);
+    let attempt = handoff.map(|(handoff_id, attempt)| TaskId::Attempt { handoff_id, attempt });
+    asked.or(attempt).ok_or_else(|| RpcError::new(ErrorCode::Internal, "the message belongs to no task"))
+}
+
+fn over() -> RpcError {
+    RpcError::at(
+        ErrorCode::UnsupportedOperation,
+        "/params/message/taskId",
+        "the task has ended, or has its TaskSpec already",
+        "leave the taskId out to begin a new one; refer to this one in referenceTaskIds",
+    )
+}
+
+fn unreadable(part: usize, fault: &BodyFault) -> RpcError {
+    let finding = Finding {
+        code: Some("A2A_BODY_INVALID".to_owned()),
+        pointer: format!("/params/message/parts/{part}/data{}", fault.pointer),
+        message: fault.to_string(),
+        hint: Some(fault.hint().to_owned()),
+    };
+    let message = format!("the TaskSpec cannot be read: {fault}");
+    RpcError { findings: vec![finding], ..RpcError::new(ErrorCode::InvalidParams, message) }
+}
