@@ -13,11 +13,14 @@
 
 mod api {
     mod contract;
+    mod conversation;
     mod delegated;
     mod harness;
     mod route;
     mod wire;
 
+    mod a2a;
+    mod a2a_streams;
     mod approvals;
     mod batches;
     mod callers;

@@ -110,6 +110,14 @@ fn operation(endpoint: &Endpoint) -> Json {
             Content::Text(media) => json!({media: {"schema": {"type": "string"}}}),
             Content::Nothing => json!({}),
         };
+        // A status may come with more than one kind of content: an answer, or a stream of them.
+        if let Some(known) = replies.get_mut(&reply.status.to_string())
+            && let (Some(all), Json::Object(more)) =
+                (known.get_mut("content").and_then(Json::as_object_mut), &content)
+        {
+            all.extend(more.clone());
+            continue;
+        }
         let mut shown = json!({"description": reply.description, "content": content});
         if reply.status == 201 && endpoint.id == "submitHandoff" {
             set(

@@ -44,6 +44,9 @@ impl Contract {
         };
         let answer = &operation["responses"][reply.status.to_string()];
         assert!(answer.is_object(), "status {} is not documented: {request:?} -> {reply:?}", reply.status);
+        if reply.body.is_empty() && answer["content"] == json!({}) {
+            return;
+        }
         let content = &answer["content"][&kind];
         assert!(content.is_object(), "{kind} is not documented: {request:?} -> {reply:?}");
         if let Some(schema) = content["schema"]["$ref"].as_str() {

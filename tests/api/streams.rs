@@ -14,26 +14,26 @@ use super::wire::{PATIENCE, Request, connect, read_chunk, read_head};
 /// An event, or a comment, which has neither id nor data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Event {
-    id: Option<u64>,
-    kind: String,
+    pub(crate) id: Option<u64>,
+    pub(crate) kind: String,
     data: String,
-    is_comment: bool,
+    pub(crate) is_comment: bool,
 }
 
 impl Event {
-    fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         serde_json::from_str(&self.data).unwrap()
     }
 }
 
 /// A stream that is being read.
-struct Events {
+pub(crate) struct Events {
     reader: BufReader<TcpStream>,
     text: String,
 }
 
 impl Events {
-    fn open(daemon: &Daemon, request: &Request) -> Self {
+    pub(crate) fn open(daemon: &Daemon, request: &Request) -> Self {
         let mut stream = connect(daemon.address);
         stream.write_all(&request.bytes()).unwrap();
         let mut reader = BufReader::new(stream);
@@ -45,7 +45,7 @@ impl Events {
     }
 
     /// The next event or comment; nothing at the end.
-    fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<Event> {
         while !self.text.contains("\n\n") {
             self.text.push_str(std::str::from_utf8(&read_chunk(&mut self.reader)?).unwrap());
         }
@@ -65,7 +65,7 @@ impl Events {
     }
 
     /// The next event that is no comment.
-    fn next_event(&mut self) -> Option<Event> {
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
         loop {
             let event = self.next()?;
             if !event.is_comment {

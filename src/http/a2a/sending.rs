@@ -52,6 +52,12 @@ impl Talk {
             (None, Some(TaskId::Attempt { .. })) => Act::ReportEvent,
             _ => Act::Submit,
         })?;
+        // What was said before is not asked again what it may be: the task has moved on since.
+        if to.is_some()
+            && let Some(heard) = self.heard_before(message).await?
+        {
+            return Ok(heard);
+        }
         // A message that goes on with a task is for whoever sees that task, in the context that it has.
         let found = match &to {
             Some(id) => Some(self.find(id).await?),
@@ -92,6 +98,19 @@ impl Talk {
             to,
         };
         self.say(saying, handing).await
+    }
+
+    /// The task of a message that this caller has sent before.
+    async fn heard_before(&self, message: &Message) -> Result<Option<Heard>, RpcError> {
+        let (name, message_id) = (self.name.clone(), message.message_id.clone());
+        let claim = self.app.ask(move |reader| reader.claims().said(&name, &message_id)).await?;
+        let content = message.content_digest().to_string();
+        // One that stands for other content is for the sequencer to refuse.
+        let Some(claim) = claim.filter(|claim| claim.content.as_deref() == Some(&content)) else {
+            return Ok(None);
+        };
+        let place = SaidPlace { asked: claim.asked, handoff: claim.handoff };
+        Ok(Some(Heard { id: task_of(place)?, answer: None }))
     }
 
     /// What the gates say of a TaskSpec, before anything is claimed.

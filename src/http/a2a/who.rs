@@ -57,14 +57,15 @@ impl Who {
         }
     }
 
-    /// Whose messageIds its messages have.
+    /// Whose messageIds its messages have: the agent's or, where there is none, the token's. An agent as a source is
+    /// another caller than the same agent as a target, which must not see what the source began.
     pub(super) fn name(&self) -> Arc<str> {
         match self {
             Self::Anonymous => ANONYMOUS.into(),
-            Self::Caller(caller) => match caller.wire_sender() {
-                Sender::System => format!("token:{}", caller.name()).into(),
-                sender => sender.to_string().into(),
-            },
+            Self::Caller(caller) => {
+                let name = caller.agent_id().unwrap_or(caller.name().as_str());
+                format!("{}:{name}", caller.role()).into()
+            }
         }
     }
 

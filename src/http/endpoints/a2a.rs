@@ -60,6 +60,7 @@ fn rpc(path: &'static str, id: &'static str) -> Endpoint {
         }),
         answers: vec![
             json(200, "RpcAnswer", "The answer, or the answers; a stream of them where that was asked for"),
+            text(200, "text/event-stream", "Answers as they come"),
             nothing(202, "Nothing to answer: all that was sent were notifications"),
             json(401, "RpcAnswer", "No token, or one that does not count"),
             json(429, "RpcAnswer", "Too many requests from this caller; wait as long as Retry-After says"),
