@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Ruling, Setup, ViewsPast};
 use handoffd::gateway::Gateway;
-use handoffd::ledger::{Entries, Entry, Follower, Log as _, Notice, RealDisk, SegmentLog};
+use handoffd::ledger::{Entries, Entry, Follower, Log as _, Notice, RealDisk, SegmentLog, Source};
 use handoffd::os::world::RealWorld;
 use handoffd::policy::{PolicySet, Workspace};
 use handoffd::state::{Publisher, StateFollower, StateView};
@@ -227,7 +227,8 @@ fn start_remembering(memory: &Path) -> (EngineHandle, JoinHandle<()>) {
         }
     });
     let reader = Reader::open(&path).unwrap();
-    let past = ViewsPast::new(reader, ledger, "gw_bench", move || applied.load(Ordering::Acquire));
+    let past =
+        ViewsPast::new(reader, Source::files(&ledger), "gw_bench", move || applied.load(Ordering::Acquire));
     let setup = Setup::new(Box::new(log), last, Box::new(RealWorld::default()))
         .followed_by(Box::new(Applying(feed)))
         .remembered_by(Box::new(past));

@@ -152,6 +152,9 @@ pub const RELOAD_SETTLE_MAX: usize = 10;
 pub const RELOAD_GLANCE_MS: u64 = 300;
 pub const RELOAD_POLL_MS: u64 = 30_000;
 
+/// What a ledger in memory may hold, text of batches and bodies.
+pub const MEMORY_LEDGER_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
 /// What one batch may hold before it goes out, even if more is waiting.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 

@@ -39,4 +39,5 @@ mod api {
     mod streams;
     mod tls;
     mod traces;
+    mod volatile;
 }

@@ -118,6 +118,7 @@ fn each_role_may_do_what_the_table_says() {
         (Act::ManageTokens, ".....d"),
         (Act::ManageKeys, ".....d"),
         (Act::ConvertEvidence, "oaphud"),
+        (Act::SpeakA2a, "oaphud"),
     ];
     assert_eq!(table.map(|(act, _)| act), Act::ALL, "every act has its line");
     for (act, row) in table {

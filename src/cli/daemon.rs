@@ -31,7 +31,7 @@ impl Daemon {
         settings: Settings,
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, Failure> {
-        if settings.ledger.url != LedgerUrl::Segments {
+        if matches!(settings.ledger.url, LedgerUrl::Postgres(_)) {
             return Err(Failure(format!(
                 "the ledger `{}` cannot be served yet; leave [ledger] url at \"segments\"",
                 settings.ledger.url.masked()
@@ -52,6 +52,7 @@ impl Daemon {
         let listening = listen(settings.server.listen).map_err(|fault| Failure(fault.to_string()))?;
         let metrics = Arc::new(Metrics::new());
         let opening = Opening {
+            ledger: settings.ledger.url.clone(),
             waiting_max: settings.server.waiting_decisions_max,
             observer: Some(metrics.clone()),
             promotion: promotion_rules(&settings.promotion),

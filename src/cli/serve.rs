@@ -10,6 +10,7 @@ use super::printer::{BOLD, GREEN};
 use super::{Context, Exit, Failure, init, logging};
 use crate::callers::AdminFile;
 use crate::gateway::Files;
+use crate::ledger::Keeping;
 use crate::settings::{Effective, Flag, Problem};
 
 /// Run the gateway.
@@ -116,6 +117,12 @@ impl Serve {
         let scheme = if daemon.app().settings.tls.certificate.is_some() { "https" } else { "http" };
         let digest = daemon.app().rules().current().in_force.policies.digest().to_string();
         tracing::info!(%address, policies = digest, version = env!("CARGO_PKG_VERSION"), "listening");
+        let volatile = daemon.app().gateway().keeping() == Keeping::Volatile;
+        if volatile {
+            tracing::warn!(
+                "the ledger is kept in memory: every decision is forgotten when the gateway stops, and live work is refused"
+            );
+        }
         if !std::io::stderr().is_terminal() {
             return;
         }

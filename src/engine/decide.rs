@@ -10,8 +10,10 @@ use super::record::Decided;
 use super::routing::mode_of;
 use super::standing::Standing;
 use crate::authorization::{GrantRefusal, Use, people_needed};
+use crate::contract::Mode;
 use crate::gates::{Code, Decision, Human, Reason};
 use crate::json::printable;
+use crate::ledger::Keeping;
 use crate::limits;
 use crate::mentions::Phase;
 use crate::promotion::{Stage, StageRefusal, mode_allowed};
@@ -64,6 +66,7 @@ pub(super) fn step(
     index: &ClaimIndex,
     standing: &Standing,
     topic_id: &str,
+    keeping: Keeping,
     now: Timestamp,
 ) -> Result<Step, EngineFault> {
     let cycle = candidate.cycle(topic_id);
@@ -93,6 +96,7 @@ pub(super) fn step(
     }
     let before = index.before(facts, cycle)?;
     handoff_id(facts, cycle, &before, &mut reasons);
+    volatile(facts, keeping, &mut reasons);
     stage(facts, candidate, standing, &mut reasons);
     frozen(facts, standing, &mut reasons);
     mention(facts, index, &mut reasons)?;
@@ -167,6 +171,18 @@ fn stage(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mu
             "the route is live one handoff at a time, and another one is under way",
             "wait until it has ended",
         ),
+    }
+}
+
+/// Live work is not recorded where the record is gone with the process.
+fn volatile(facts: &Facts, keeping: Keeping, reasons: &mut Reasons) {
+    if keeping == Keeping::Volatile && mode_of(facts.mode.as_deref()) == Some(Mode::Live) {
+        reasons.against(
+            Code::StageNotReached,
+            "/mode",
+            "this gateway keeps its ledger in memory, and takes no live work",
+            "serve it on segments or on a database",
+        );
     }
 }
 

@@ -61,7 +61,7 @@ use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
 use health::Health;
 use routing::Overlay;
-use sequencer::Sequencer;
+use sequencer::{Sequencer, Terms};
 use threads::{Message, SequencerDesk, Watch};
 
 /// Why the engine cannot answer. Nothing was allowed.
@@ -233,8 +233,8 @@ impl EngineHandle {
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (topic_id, head, past) = (log.topic_id(), log.head(), (past, claims_at_hand));
-        let rules = (promotion, approval_wait_s);
-        let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, rules, history, world)?;
+        let terms = Terms { promotion, approval_wait_s, keeping: log.keeping() };
+        let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, terms, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp));
         let watch = Watch { health: health.clone(), observer };
         let overlay = sequencer.watch_overlay();

@@ -4,12 +4,11 @@
 //! INVARIANT (no read, no decision): whatever cannot be read is a fault to the caller, never "not claimed".
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use super::EngineFault;
 use super::standing::{Told, told_by};
 use crate::contract::Mode;
-use crate::ledger::{Entries, Entry};
+use crate::ledger::{Entry, Source};
 use crate::limits;
 use crate::views::{
     AskedClaim, Claimed, EntryFilter, EntryRow, HandoffClaim, HandoffFilter, HandoffRow, KeyClaim,
@@ -63,7 +62,7 @@ pub trait Past: Send {
 /// The views and the ledger that they follow.
 pub struct ViewsPast {
     reader: Reader,
-    ledger: PathBuf,
+    ledger: Source,
     gateway_stream: String,
     applied: Box<dyn Fn() -> u64 + Send>,
 }
@@ -72,7 +71,7 @@ impl ViewsPast {
     /// `applied` says how far the views have come.
     pub fn new(
         reader: Reader,
-        ledger: PathBuf,
+        ledger: Source,
         topic_id: &str,
         applied: impl Fn() -> u64 + Send + 'static,
     ) -> Self {
@@ -82,8 +81,7 @@ impl ViewsPast {
 
     /// Entries from one number through another.
     fn read(&self, from: u64, through: u64) -> Result<Vec<Entry>, EngineFault> {
-        let entries: Result<Vec<Entry>, _> =
-            Entries::read(&self.ledger, from, through).map_err(unread)?.collect();
+        let entries: Result<Vec<Entry>, _> = self.ledger.entries(from, through).map_err(unread)?.collect();
         let entries = entries.map_err(unread)?;
         if entries.len() as u64 == through + 1 - from { Ok(entries) } else { Err(unread("it has gaps")) }
     }
@@ -148,7 +146,7 @@ impl ViewsPast {
 
 impl std::fmt::Debug for ViewsPast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ViewsPast({})", self.ledger.display())
+        write!(f, "ViewsPast({:?})", self.ledger)
     }
 }
 

@@ -17,7 +17,7 @@ use super::standing::{Changes, InForce, Standing};
 use super::{EngineFault, World};
 use crate::contract::Mode;
 use crate::gates::{Decision, Human, decision_of};
-use crate::ledger::{BatchBuilder, Entry, Head, Notice};
+use crate::ledger::{BatchBuilder, Entry, Head, Keeping, Notice};
 use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
 use crate::wire::{Kind, Sender as WireSender};
@@ -39,10 +39,19 @@ pub(super) struct Sequencer {
     table: Option<Arc<PolicySet>>,
     promotion: PromotionRules,
     approval_wait_s: i64,
+    keeping: Keeping,
     overlay: Arc<Overlay>,
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
     deadlines: Deadlines,
+}
+
+/// What a sequencer goes by, beside what is in force.
+pub(super) struct Terms {
+    pub(super) promotion: PromotionRules,
+    /// How long a handoff waits for a person, at most.
+    pub(super) approval_wait_s: i64,
+    pub(super) keeping: Keeping,
 }
 
 impl Sequencer {
@@ -52,7 +61,7 @@ impl Sequencer {
         head: Head,
         last_timestamp: Option<Timestamp>,
         (past, at_hand): (Option<Box<dyn Past>>, usize),
-        (promotion, approval_wait_s): (PromotionRules, i64),
+        Terms { promotion, approval_wait_s, keeping }: Terms,
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
         world: Box<dyn World>,
     ) -> Result<Self, EngineFault> {
@@ -102,6 +111,7 @@ impl Sequencer {
             table: None,
             promotion,
             approval_wait_s,
+            keeping,
             overlay: Arc::default(),
             tip: last_timestamp,
             deadlines,
@@ -254,7 +264,7 @@ impl Sequencer {
         self.record_standing(batch)?;
         let now = batch.time(self.world.now());
         let candidate = self.as_of(now, candidate)?;
-        let step = step(&candidate, &self.index, self.building(), &self.topic_id, now)?;
+        let step = step(&candidate, &self.index, self.building(), &self.topic_id, self.keeping, now)?;
         let (claims_say, before, cover) = match step {
             Step::Replay(decided) => return Ok(Arc::new(self.given_again(&decided, &candidate)?)),
             Step::Decide { reasons, before, cover } => (reasons, before, cover),
@@ -297,7 +307,7 @@ impl Sequencer {
         let now = self.world.now();
         let at = self.tip.map_or(now, |tip| now.max(tip.plus_nanosecond()));
         let candidate = self.as_of(at, candidate)?;
-        let step = step(&candidate, &self.index, self.building(), &self.topic_id, at)?;
+        let step = step(&candidate, &self.index, self.building(), &self.topic_id, self.keeping, at)?;
         let (claims_say, replay_of, before, cover) = match step {
             Step::Replay(decided) => (Vec::new(), Some(decided), self.before(&candidate)?, None),
             Step::Decide { reasons, before, cover } => (reasons, None, before, cover),

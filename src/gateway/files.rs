@@ -11,11 +11,21 @@ use super::GatewayFault;
 pub struct Files {
     workspace: PathBuf,
     memory: PathBuf,
+    /// What follows the ledger: beside the rest, or apart from it where the ledger is gone with the process.
+    following: PathBuf,
 }
 
 impl Files {
     pub fn of(workspace: &Path) -> Self {
-        Self { workspace: workspace.to_owned(), memory: workspace.join("memory") }
+        let memory = workspace.join("memory");
+        Self { workspace: workspace.to_owned(), following: memory.clone(), memory }
+    }
+
+    /// The same for a ledger that is gone when the process ends: what follows it must not take the place of what follows
+    /// the workspace's own.
+    pub fn volatile(workspace: &Path) -> Self {
+        let following = workspace.join("memory/volatile");
+        Self { following, ..Self::of(workspace) }
     }
 
     pub fn workspace(&self) -> &Path {
@@ -39,16 +49,16 @@ impl Files {
 
     /// The segments of the ledger.
     pub fn ledger(&self) -> PathBuf {
-        self.memory.join("ledger")
+        self.following.join("ledger")
     }
 
     pub fn state(&self) -> PathBuf {
-        self.memory.join("orchestration-state.json")
+        self.following.join("orchestration-state.json")
     }
 
     /// The state at an entry, to start from.
     pub fn state_snapshot(&self) -> PathBuf {
-        self.memory.join("state.snapshot")
+        self.following.join("state.snapshot")
     }
 
     /// There while nothing may be appended to the segments.
@@ -58,11 +68,11 @@ impl Files {
 
     /// The tables that follow the ledger.
     pub fn views(&self) -> PathBuf {
-        self.memory.join("views.db")
+        self.following.join("views.db")
     }
 
     pub fn checkpoint(&self) -> PathBuf {
-        self.memory.join("checkpoint")
+        self.following.join("checkpoint")
     }
 
     pub fn gateway_key(&self) -> PathBuf {
@@ -71,6 +81,17 @@ impl Files {
 
     pub fn lock(&self) -> PathBuf {
         self.memory.join(".lock")
+    }
+
+    /// Removes what another process left of a ledger that is gone.
+    pub(super) fn clear_volatile(&self) -> Result<(), GatewayFault> {
+        if self.following == self.memory {
+            return Ok(());
+        }
+        let path = self.following.clone();
+        let cleared = fs::remove_dir_all(&path);
+        cleared.map_err(|error| GatewayFault::Io { path, why: error.to_string() })?;
+        self.make_directories()
     }
 
     pub(super) fn make_directories(&self) -> Result<(), GatewayFault> {

@@ -3,14 +3,13 @@
 //! Listeners take at their own pace. What has fallen out of the line for one that is slow is read from the ledger
 //! instead, so nobody is waited for and nothing is kept for them without bound.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Deserialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::ledger::{Entries, EntriesFault, Entry, Follower, Notice};
+use crate::ledger::{EntriesFault, Entry, Follower, Notice, Source};
 use crate::limits;
 
 /// An entry, and the stream it belongs to.
@@ -68,11 +67,11 @@ impl Heard {
 #[derive(Debug, Clone)]
 pub struct Hub {
     line: broadcast::Sender<Arc<Heard>>,
-    ledger: PathBuf,
+    ledger: Source,
 }
 
 impl Hub {
-    pub(super) fn new(ledger: PathBuf) -> Self {
+    pub(super) fn new(ledger: Source) -> Self {
         Self { line: broadcast::Sender::new(limits::HUB_BATCHES_MAX), ledger }
     }
 
@@ -114,7 +113,7 @@ impl<F: Follower> Follower for HubFollower<F> {
 /// One who listens.
 pub struct Listener {
     line: broadcast::Receiver<Arc<Heard>>,
-    ledger: PathBuf,
+    ledger: Source,
     /// What was heard or read last, and how much of it has been told. Shared with all who heard it: those who are
     /// slow must not each have a copy.
     ready: Arc<Heard>,
@@ -181,7 +180,7 @@ impl Listener {
         let (ledger, from) = (self.ledger.clone(), self.next);
         let through = self.through.min(from + limits::HUB_READ_ENTRIES - 1);
         let read = move || {
-            let entries = Entries::read(&ledger, from, through)?;
+            let entries = ledger.entries(from, through)?;
             entries.collect::<Result<Vec<_>, _>>().map(|entries| Arc::new(Heard::new(entries)))
         };
         let read = tokio::task::spawn_blocking(read).await;

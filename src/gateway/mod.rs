@@ -11,6 +11,7 @@ mod files;
 mod hub;
 mod lock;
 mod moving;
+mod opened;
 mod probe;
 mod promotion;
 mod rules;
@@ -36,20 +37,20 @@ pub use views::ViewsProgress;
 pub use watch::{Bell, Watch};
 
 use crate::engine::{EngineFault, EngineHandle, Observer, PromotionRules, Setup, ViewsPast};
-use crate::ledger::{
-    Checkpoint, Closing, Entries, Head, Log as _, OpenFault, PurgeFault, PurgeMode, RealDisk, SegmentLog,
-    Torn, inspect, purge_bodies,
-};
+use crate::ledger::postgres::PostgresFault;
+use crate::ledger::{Checkpoint, Closing, Head, Keeping, OpenFault, PurgeFault, PurgeMode, Source, Torn};
 use crate::limits;
 use crate::os::files::inode;
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
+use crate::settings::LedgerUrl;
 use crate::state::{Published, Publisher, StateFollower, StateWatch, rebuild_from};
 use crate::timestamp::Timestamp;
 use crate::views::{Reader, ViewsFault};
 use checkpoints::Checkpointer;
 use hub::HubFollower;
+use opened::Opened;
 use snapshots::Snapshots;
 use views::{Following, ViewsFollower, follow};
 
@@ -58,6 +59,8 @@ use views::{Following, ViewsFollower, follow};
 pub struct Gateway {
     engine: EngineHandle,
     files: Files,
+    ledger: Source,
+    keeping: Keeping,
     topic_id: String,
     seed: Arc<Seed>,
     torn: Option<Torn>,
@@ -74,6 +77,7 @@ pub struct Gateway {
 
 /// How a workspace is opened, where it matters.
 pub struct Opening {
+    pub ledger: LedgerUrl,
     /// Decisions that may wait.
     pub waiting_max: usize,
     /// Who counts.
@@ -86,6 +90,7 @@ pub struct Opening {
 impl Default for Opening {
     fn default() -> Self {
         Self {
+            ledger: LedgerUrl::Segments,
             waiting_max: limits::WAITING_DECISIONS_MAX,
             observer: None,
             promotion: PromotionRules::default(),
@@ -123,6 +128,8 @@ pub enum GatewayFault {
         path: PathBuf,
         why: Closing,
     },
+    ClosedDatabase(Closing),
+    Database(PostgresFault),
     Engine(EngineFault),
 }
 
@@ -158,6 +165,8 @@ impl std::fmt::Display for GatewayFault {
             Self::Closed { path, why } => {
                 write!(f, "the ledger of this workspace is closed: {why} ({})", path.display())
             }
+            Self::ClosedDatabase(why) => write!(f, "the ledger is closed: {why}"),
+            Self::Database(fault) => write!(f, "{fault}"),
             Self::Engine(fault) => write!(f, "{fault}"),
         }
     }
@@ -178,25 +187,24 @@ impl Gateway {
         opening: Opening,
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GatewayFault> {
-        let files = Files::of(workspace);
+        let files = match opening.ledger {
+            LedgerUrl::Memory => Files::volatile(workspace),
+            LedgerUrl::Segments | LedgerUrl::Postgres(_) => Files::of(workspace),
+        };
         files.make_directories()?;
         let lock = WorkspaceLock::take(&files.lock(), address).map_err(GatewayFault::Lock)?;
-        if let Some(why) = closed::closed(&files)? {
-            return Err(GatewayFault::Closed { path: files.closed(), why });
-        }
+        files.clear_volatile()?;
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
         let remembered = remembered(&files, &seed)?;
-        let (log, torn) =
-            SegmentLog::open(Arc::new(RealDisk), &files.ledger(), &new_topic_id()?, &remembered)
-                .map_err(GatewayFault::Ledger)?;
-        let (topic_id, head, last_timestamp) = (log.topic_id().to_owned(), log.head(), log.last_timestamp());
-        let behind =
-            |sequence: u64| Entries::read(&files.ledger(), sequence + 1, head.sequence).map_err(bad_ledger);
+        let Opened { log, source: ledger, last_timestamp, torn } =
+            opened::open(&files, &opening.ledger, &remembered)?;
+        let (topic_id, head, keeping) = (log.topic_id().to_owned(), log.head(), log.keeping());
+        let behind = |sequence: u64| ledger.entries(sequence + 1, head.sequence).map_err(bad_ledger);
 
         let publisher = Publisher::new(files.state());
         let io = |why: std::io::Error| GatewayFault::Io { path: files.state(), why: why.to_string() };
         let text = publisher.read().map_err(io)?;
-        let view = snapshots::start_from(&files, &topic_id, &seed, text.as_deref())?;
+        let view = snapshots::start_from(&files, &ledger, &topic_id, &seed, text.as_deref())?;
         let entries = behind(view.head().sequence)?;
         let (view, published) = rebuild_from(view, entries, text.as_deref())
             .map_err(|fault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string())))?;
@@ -205,20 +213,21 @@ impl Gateway {
         }
         let state = StateFollower::start(view, publisher).map_err(io)?;
         let state_watch = state.watch();
-        let hub = Hub::new(files.ledger());
+        let hub = Hub::new(ledger.clone());
         let snapshots = || {
             let (path, seed) = (files.state_snapshot(), seed.clone());
             Snapshots::new(state_watch.clone(), &topic_id, head.sequence, path, seed)
         };
-        let Following { feed, progress, thread } = follow(&files, &topic_id, head, snapshots(), tell)?;
+        let Following { feed, progress, thread } =
+            follow(&files, &ledger, &topic_id, head, snapshots(), tell)?;
         let follower = Checkpointer::new(state, &topic_id, head.sequence, files.checkpoint(), seed.clone());
         let follower = ViewsFollower { next: follower, feed, progress: progress.clone() };
         let follower = HubFollower { next: follower, hub: hub.clone() };
         let unread = |fault: ViewsFault| GatewayFault::Io { path: files.views(), why: fault.to_string() };
         let (reader, applied) = (Reader::open(&files.views()).map_err(unread)?, progress.clone());
-        let past = ViewsPast::new(reader, files.ledger(), &topic_id, move || applied.applied());
+        let past = ViewsPast::new(reader, ledger.clone(), &topic_id, move || applied.applied());
         let entries = behind(progress.applied())?;
-        let mut setup = Setup::new(Box::new(log), last_timestamp, Box::new(RealWorld::default()))
+        let mut setup = Setup::new(log, last_timestamp, Box::new(RealWorld::default()))
             .followed_by(Box::new(follower))
             .remembered_by(Box::new(past));
         setup.waiting_max = opening.waiting_max;
@@ -238,6 +247,8 @@ impl Gateway {
         Ok(Self {
             engine,
             files,
+            ledger,
+            keeping,
             topic_id,
             seed,
             torn,
@@ -278,6 +289,16 @@ impl Gateway {
         &self.files
     }
 
+    /// The ledger, to read it back. It may wait for a disk or a server.
+    pub fn ledger(&self) -> &Source {
+        &self.ledger
+    }
+
+    /// What becomes of the ledger.
+    pub fn keeping(&self) -> Keeping {
+        self.keeping
+    }
+
     /// A listener that hears every entry from number `from` on.
     pub fn listen(&self, from: u64) -> Listener {
         let engine = self.engine.clone();
@@ -286,16 +307,16 @@ impl Gateway {
 
     /// A checkpoint of what is durable now, signed; nothing if the ledger is empty.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>, GatewayFault> {
-        let head = self.engine.head();
-        let mut last = Entries::read(&self.files.ledger(), head, head).map_err(bad_ledger)?;
-        let Some(entry) = last.next().transpose().map_err(bad_ledger)? else { return Ok(None) };
+        let Some(entry) = self.ledger.entry(self.engine.head()).map_err(bad_ledger)? else {
+            return Ok(None);
+        };
         let head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
         Ok(Some(Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed)))
     }
 
     /// Drops the bodies of entries older than this, and says how many; the chain stays as it is.
     pub fn drop_bodies(&self, before: Timestamp) -> Result<u64, PurgeFault> {
-        purge_bodies(&RealDisk, &self.files.ledger(), before, PurgeMode::Drop).map(|purged| purged.bodies)
+        self.ledger.purge_bodies(before, PurgeMode::Drop).map(|purged| purged.bodies)
     }
 
     /// The gateway's own key, for receipts.
@@ -334,10 +355,7 @@ impl Gateway {
         self.stop();
         // Without it the next start reads the ledger.
         let _ = self.snapshots.write();
-        let Some((_, head)) = inspect(&self.files.ledger()).map_err(GatewayFault::Ledger)? else {
-            return Ok(None);
-        };
-        let checkpoint = Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed);
+        let Some(checkpoint) = self.checkpoint()? else { return Ok(None) };
         checkpoints::write(&self.files.checkpoint(), &checkpoint)
             .map_err(|error| GatewayFault::Io { path: self.files.checkpoint(), why: error.to_string() })?;
         Ok(Some(checkpoint))

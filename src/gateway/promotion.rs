@@ -5,7 +5,6 @@
 //! Only agents that the route's definition in force names are asked, and nothing they answer is read but the status.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use serde_json::Value as Json;
 
 use super::Gateway;
 use crate::engine::{Asking, EngineFault, RouteFault, Routed};
-use crate::ledger::{Entries, read_body};
 use crate::limits;
 use crate::policy::{PolicySet, Route};
 use crate::promotion::{
@@ -310,20 +308,15 @@ impl<'g> Promoter<'g> {
         let created = self.wire(row.created_sequence)?;
         let digest = text(&created, "/payload/task_spec_digest").as_deref().and_then(Digest::parse);
         let Some(digest) = digest else { return Ok(Json::Null) };
-        let body = read_body(&self.ledger(), row.created_sequence, digest).map_err(unread)?;
+        let body = self.gateway.ledger().body(row.created_sequence, digest).map_err(unread)?;
         Ok(body.and_then(|body| serde_json::from_str(&body).ok()).unwrap_or_default())
     }
 
     /// The event of an entry.
     fn wire(&self, sequence: u64) -> Result<Json, LookFault> {
-        let mut entries = Entries::read(&self.ledger(), sequence, sequence).map_err(unread)?;
-        let entry = entries.next().transpose().map_err(unread)?;
+        let entry = self.gateway.ledger().entry(sequence).map_err(unread)?;
         let entry = entry.ok_or_else(|| LookFault::Ledger(format!("entry {sequence} is missing")))?;
         serde_json::from_str(&entry.wire).map_err(|error| LookFault::Ledger(error.to_string()))
-    }
-
-    fn ledger(&self) -> PathBuf {
-        self.gateway.files().ledger()
     }
 }
 

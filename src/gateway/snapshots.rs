@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Files, GatewayFault, bad_ledger};
-use crate::ledger::Entries;
+use crate::ledger::Source;
 use crate::limits;
 use crate::os::files;
 use crate::proof::Seed;
@@ -52,6 +52,7 @@ impl Snapshots {
 /// The view to start from: the snapshot's if it is of this very ledger and not ahead of what was published.
 pub(super) fn start_from(
     files: &Files,
+    ledger: &Source,
     topic_id: &str,
     seed: &Seed,
     published: Option<&str>,
@@ -65,7 +66,5 @@ pub(super) fn start_from(
     if published.and_then(names_entry).is_some_and(|named| named < head.sequence) {
         return Ok(empty);
     }
-    let mut entries = Entries::read(&files.ledger(), head.sequence, head.sequence).map_err(bad_ledger)?;
-    let entry = entries.next().transpose().map_err(bad_ledger)?;
-    Ok(if entry.is_some_and(|entry| entry.running_hash == head.running_hash) { view } else { empty })
+    Ok(if ledger.has(head).map_err(bad_ledger)? { view } else { empty })
 }

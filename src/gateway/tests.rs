@@ -159,7 +159,10 @@ fn a_start_goes_on_from_the_snapshot_and_an_edited_file_is_found_all_the_same() 
     gateway.close().unwrap();
     let seed = gateway_seed(&files.gateway_key()).unwrap();
     let starts_at = |published: Option<&str>| {
-        snapshots::start_from(&files, &topic_id, &seed, published).unwrap().head().sequence
+        snapshots::start_from(&files, &Source::files(&files.ledger()), &topic_id, &seed, published)
+            .unwrap()
+            .head()
+            .sequence
     };
     let state = fs::read_to_string(files.state()).unwrap();
     let snapshot = fs::read_to_string(files.state_snapshot()).unwrap();
@@ -198,7 +201,7 @@ fn what_was_decided_before_a_restart_is_known_after_it() {
         (1..=5).for_each(|n| assert_eq!(decide(&gateway, n), Decision::Allowed));
         gateway.close().unwrap();
     }
-    let (_, head) = inspect(&Files::of(workspace.path()).ledger()).unwrap().unwrap();
+    let (_, head) = crate::ledger::inspect(&Files::of(workspace.path()).ledger()).unwrap().unwrap();
     assert_eq!(head.sequence, 15);
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
 use crate::engine::EngineFault;
-use crate::ledger::{Entries, EntriesFault, Entry, Follower, Head, Notice};
+use crate::ledger::{EntriesFault, Entry, Follower, Head, Notice, Source};
 use crate::limits;
 use crate::views::{Views, ViewsFault};
 
@@ -107,12 +107,13 @@ pub(super) struct Following {
 /// starts to follow. `tell` hears how many entries of how many are done.
 pub(super) fn follow(
     files: &Files,
+    ledger: &Source,
     topic_id: &str,
     head: Head,
     snapshots: Snapshots,
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Following, GatewayFault> {
-    let views = catch_up(&files.views(), &files.ledger(), topic_id, head, tell)?;
+    let views = catch_up(&files.views(), ledger, topic_id, head, tell)?;
     let progress = Arc::new(ViewsProgress::default());
     progress.set(|state| state.applied = head.sequence);
     let (feed, work) = channel();
@@ -126,7 +127,7 @@ pub(super) fn follow(
 
 fn catch_up(
     path: &Path,
-    ledger: &Path,
+    ledger: &Source,
     topic_id: &str,
     head: Head,
     tell: &mut dyn FnMut(u64, u64),
@@ -138,7 +139,7 @@ fn catch_up(
     let mut entries = |from: u64, unread: &mut Option<EntriesFault>| -> Result<Vec<Entry>, GatewayFault> {
         let through = head.sequence.min(from + limits::VIEW_REBUILD_ENTRIES as u64 - 1);
         tell(from - 1, head.sequence);
-        let read = Entries::read(ledger, from, through).map_err(bad)?;
+        let read = ledger.entries(from, through).map_err(bad)?;
         Ok(read.map_while(|entry| entry.map_err(|fault| *unread = Some(fault)).ok()).collect())
     };
     let opened = match Views::open(path, topic_id) {
@@ -190,14 +191,13 @@ fn is_near_to(applied: u64, head: u64) -> bool {
 }
 
 /// Is the last entry that the views hold the ledger's?
-fn agrees(views: &Views, ledger: &Path, head: Head) -> Result<bool, GatewayFault> {
+fn agrees(views: &Views, ledger: &Source, head: Head) -> Result<bool, GatewayFault> {
     let Some((sequence, hash)) = views.applied() else { return Ok(true) };
     if sequence > head.sequence {
         return Ok(false);
     }
     let bad = |fault: EntriesFault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()));
-    let mut entries = Entries::read(ledger, sequence, sequence).map_err(bad)?;
-    let entry = entries.next().transpose().map_err(bad)?;
+    let entry = ledger.entry(sequence).map_err(bad)?;
     Ok(entry.is_some_and(|entry| entry.running_hash.to_string() == hash))
 }
 

@@ -2,7 +2,6 @@
 //!
 //! What would be dispatched is shown without `auth` and without a receipt: whoever looks at it can do nothing with it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -17,7 +16,7 @@ use crate::answer::Answer as Decision;
 use crate::authorization::{Answer as Said, ApprovalAsk, ApprovalFault, Waiting};
 use crate::dispatch::preview;
 use crate::engine::{Answering, Unanswered};
-use crate::ledger::{EntriesFault, read_body};
+use crate::ledger::{EntriesFault, Source};
 use crate::limits;
 use crate::os::clock;
 use crate::policy::PolicySet;
@@ -41,7 +40,7 @@ pub(super) async fn list(call: Call) -> Answer {
         inbox.by_end().skip_while(is_before).take(limit + 1).cloned().collect();
     let mut more = found.len() > limit;
     found.truncate(limit);
-    let (ledger, policies) = (call.app.gateway.files().ledger(), call.policies());
+    let (ledger, policies) = (call.app.gateway.ledger().clone(), call.policies());
     let total = inbox.count();
     let read = tokio::task::spawn_blocking(move || -> Result<Json, EntriesFault> {
         let (mut rows, mut bytes, mut last) = (Vec::new(), 0, None);
@@ -69,7 +68,7 @@ pub(super) async fn show(call: Call) -> Answer {
     let waiting = call.app.gateway.engine().inbox().find(call.path()).cloned();
     let waiting =
         waiting.map_err(|fault| Problem::new(Kind::NotFound, fault.to_string()).hint(fault.hint()))?;
-    let (ledger, policies) = (call.app.gateway.files().ledger(), call.policies());
+    let (ledger, policies) = (call.app.gateway.ledger().clone(), call.policies());
     let read = tokio::task::spawn_blocking(move || {
         task_spec(&ledger, &waiting).map(|body| to_json(&waiting, body.as_deref(), &policies))
     });
@@ -86,7 +85,7 @@ pub(super) async fn answer(mut call: Call) -> Answer {
     let handoff_id = call.path().to_owned();
     let engine = call.app.gateway.engine().clone();
     let waiting = engine.inbox().find(&handoff_id).cloned().map_err(refused)?;
-    let ledger = call.app.gateway.files().ledger();
+    let ledger = call.app.gateway.ledger().clone();
     let read = tokio::task::spawn_blocking(move || task_spec(&ledger, &waiting)).await;
     let body: Arc<str> = match (read, ask.answer) {
         (Ok(Ok(Some(body))), _) => body.into(),
@@ -113,8 +112,8 @@ pub(super) async fn answer(mut call: Call) -> Answer {
 }
 
 /// The TaskSpec as it was submitted; nothing if it is no longer kept.
-fn task_spec(ledger: &Path, waiting: &Waiting) -> Result<Option<String>, EntriesFault> {
-    read_body(ledger, waiting.created_sequence, waiting.task_spec_digest)
+fn task_spec(ledger: &Source, waiting: &Waiting) -> Result<Option<String>, EntriesFault> {
+    ledger.body(waiting.created_sequence, waiting.task_spec_digest)
 }
 
 fn unreadable() -> Problem {

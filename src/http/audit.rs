@@ -14,7 +14,7 @@ use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::gateway::read_checkpoint;
-use crate::ledger::{Entries, Entry, verify};
+use crate::ledger::{Entry, verify};
 use crate::limits;
 use crate::views::EntryFilter;
 
@@ -64,10 +64,10 @@ pub(super) async fn show(call: Call) -> Answer {
 
 /// Entries that are durable, off the threads that serve.
 async fn read(app: &Arc<App>, from: u64, through: u64) -> Result<Vec<Entry>, Problem> {
-    let ledger = app.gateway.files().ledger();
+    let ledger = app.gateway.ledger().clone();
     let through = through.min(app.gateway.engine().head());
     let entries = tokio::task::spawn_blocking(move || {
-        Entries::read(&ledger, from, through).and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
+        ledger.entries(from, through).and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
     });
     match entries.await {
         Ok(Ok(entries)) => Ok(entries),
@@ -163,7 +163,8 @@ fn verified(app: &App) -> Json {
             }
         }
     }
-    match verify::verify_segments(&files.ledger(), &checkpoints, &mut |_| {}) {
+    let through = app.gateway.engine().head();
+    match app.gateway.ledger().verify(app.gateway.topic_id(), through, &checkpoints) {
         Err(found) => finding(found.to_string()),
         Ok(report) => json!({
             "verified": true,

@@ -9,7 +9,7 @@ use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::dispatch;
 use crate::evidence::{Mode, convert as convert_packet};
-use crate::ledger::{Entries, EntriesFault, read_body};
+use crate::ledger::EntriesFault;
 use crate::proof::Digest;
 
 /// `POST /v1/evidence/a2a`.
@@ -36,14 +36,14 @@ pub(super) async fn show(call: Call) -> Answer {
         .decided_sequence
         .filter(|_| current.decision.as_deref() == Some("allowed"))
         .ok_or_else(none)?;
-    let ledger = call.app.gateway.files().ledger();
+    let ledger = call.app.gateway.ledger().clone();
     let read = tokio::task::spawn_blocking(move || -> Result<Option<String>, EntriesFault> {
-        let Some(entry) = Entries::read(&ledger, decided, decided)?.next().transpose()? else {
+        let Some(entry) = ledger.entry(decided)? else {
             return Ok(None);
         };
         let wire: serde_json::Value = serde_json::from_str(&entry.wire).unwrap_or_default();
         let digest = wire.pointer("/payload/evidenceDigest").and_then(serde_json::Value::as_str);
-        digest.and_then(Digest::parse).map_or(Ok(None), |digest| read_body(&ledger, decided, digest))
+        digest.and_then(Digest::parse).map_or(Ok(None), |digest| ledger.body(decided, digest))
     });
     match read.await {
         Ok(Ok(Some(event))) => {

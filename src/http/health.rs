@@ -8,6 +8,7 @@ use super::App;
 use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
+use crate::ledger::Keeping;
 
 /// `GET /healthz`: the process answers.
 pub(super) async fn alive(_call: Call) -> Answer {
@@ -41,6 +42,13 @@ fn condition(app: &App) -> Condition {
             "ledger",
             why,
             "nothing is allowed until the ledger can be written; see docs/operations.md",
+        ));
+    }
+    if app.gateway.keeping() == Keeping::Volatile {
+        degraded.push(one(
+            "ledger",
+            "it is kept in memory: every decision is forgotten when the gateway stops, and live work is refused".to_owned(),
+            "serve the workspace on segments or on a database",
         ));
     }
     if let Some(why) = app.probe.disk() {

@@ -8,7 +8,7 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
-use crate::ledger::{Entries, EntriesFault};
+use crate::ledger::EntriesFault;
 use crate::limits;
 use crate::mentions::{
     Counters, FalsePositiveAsk, MarkedAlready, MentionObserved, PhaseAsk, PhaseFault, Rollout,
@@ -63,13 +63,12 @@ pub(super) async fn list(call: Call) -> Answer {
             reader.entries(&filter, query.cursor(), limit)
         })
         .await?;
-    let ledger = call.app.gateway.files().ledger();
+    let ledger = call.app.gateway.ledger().clone();
     let next = page.next.map(|next| next.to_string());
     let read = tokio::task::spawn_blocking(move || -> Result<Vec<Json>, EntriesFault> {
         let mut rows = Vec::with_capacity(page.rows.len());
         for row in &page.rows {
-            for entry in Entries::read(&ledger, row.sequence, row.sequence)? {
-                let entry = entry?;
+            if let Some(entry) = ledger.entry(row.sequence)? {
                 let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
                 let payload = wire.get("payload").cloned().unwrap_or_default();
                 if let Ok(observed) = serde_json::from_value::<MentionObserved>(payload) {

@@ -12,7 +12,7 @@ use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::callers::{Caller, Role};
-use crate::ledger::{Entries, EntriesFault};
+use crate::ledger::{EntriesFault, Source};
 use crate::limits;
 use crate::policy::PolicySet;
 use crate::views::{AttemptRow, HandoffDetail, HandoffFilter, HandoffRow, Reader, ViewsFault};
@@ -93,7 +93,7 @@ pub(super) async fn list(call: Call) -> Answer {
 /// `GET /v1/handoffs/{id}`.
 pub(super) async fn show(call: Call) -> Answer {
     let detail = call.seen().await?;
-    let ledger = call.app.gateway.files().ledger();
+    let ledger = call.app.gateway.ledger().clone();
     let shown = tokio::task::spawn_blocking(move || detail_to_json(&ledger, &detail)).await;
     match shown {
         Ok(Ok(body)) => Ok(json_response(StatusCode::OK, &body)),
@@ -170,13 +170,12 @@ fn attempt_to_json(row: &AttemptRow) -> Json {
     })
 }
 
-fn detail_to_json(ledger: &std::path::Path, detail: &HandoffDetail) -> Result<Json, EntriesFault> {
+fn detail_to_json(ledger: &Source, detail: &HandoffDetail) -> Result<Json, EntriesFault> {
     let mut attempts = Vec::new();
     for (row, sequences) in &detail.attempts {
         let mut timeline = Vec::new();
         for sequence in sequences {
-            for entry in Entries::read(ledger, *sequence, *sequence)? {
-                let entry = entry?;
+            if let Some(entry) = ledger.entry(*sequence)? {
                 let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
                 timeline.push(json!({
                     "sequence": entry.sequence,

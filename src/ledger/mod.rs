@@ -1,8 +1,9 @@
 //! The ledger: entries in a hash chain, and the logs that make them durable.
 //!
 //! Core: [`RunningHash`], [`Head`], [`Batch`]. Hands: [`SegmentLog`] (files), through a [`Disk`] that tests can
-//! make fail, and [`postgres`] (a database that several gateways share). One conditional append is the whole protocol: `append(after, batch)` succeeds only if the head is
-//! still `after`, and returns only when the batch is durable.
+//! make fail, [`postgres`] (a database that several gateways share), and [`MemoryLog`] (gone at the end). One conditional
+//! append is the whole protocol: `append(after, batch)` succeeds only if the head is still `after`, and returns only when
+//! the batch is durable. Whichever it is, [`Source`] reads it back.
 //!
 //! Deliberately absent: what an entry means. The verifier shares no code with what is written here.
 
@@ -16,12 +17,14 @@ mod disk;
 mod entries;
 mod follow;
 mod line;
+mod memory;
 pub mod postgres;
 mod purge;
 mod recorded;
 mod recovery;
 mod search;
 mod segments;
+mod source;
 mod tail;
 pub mod verify;
 
@@ -35,10 +38,12 @@ pub use copy::{CopyFault, copy_segments};
 pub use disk::{Disk, DiskFile, FileIdentity, RealDisk};
 pub use entries::{Entries, EntriesFault, Entry};
 pub use follow::{Follower, Notice};
+pub use memory::{MemoryLog, MemoryStore};
 pub use purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
 pub(crate) use recorded::{Part, Recorded, RecordedSegments};
 pub use recovery::{OpenFault, Torn};
 pub use segments::{SegmentLog, inspect};
+pub use source::{Source, SourceEntries};
 pub use tail::Tail;
 
 /// A durable, ordered log with one writer.
@@ -48,6 +53,11 @@ pub trait Log: Send {
 
     /// The last entry that is durable.
     fn head(&self) -> Head;
+
+    /// What becomes of what is appended.
+    fn keeping(&self) -> Keeping {
+        Keeping::Alone
+    }
 
     /// Makes a batch durable on top of `after`, whole or not at all.
     ///
@@ -59,6 +69,17 @@ pub trait Log: Send {
     /// Could a batch be appended now, as far as can be told without writing one? Mends what a failed append left
     /// behind, if it can.
     fn check(&mut self) -> Result<(), AppendFault>;
+}
+
+/// How a log keeps what is appended to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// For ever, and nobody else appends to it.
+    Alone,
+    /// For ever, and others append to it too.
+    Shared,
+    /// Until the process ends.
+    Volatile,
 }
 
 /// Why a batch was not appended.

@@ -47,7 +47,9 @@ fn forgetful(place: &Path, world: &TestWorld, held: &Arc<AtomicBool>) -> EngineH
     let history: Vec<_> =
         behind().map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string()))).collect();
     let (reader, told) = (Reader::open(&file).unwrap(), applied.clone());
-    let past = ViewsPast::new(reader, ledger.clone(), "gw_test", move || told.load(Ordering::Acquire));
+    let past = ViewsPast::new(reader, crate::ledger::Source::files(&ledger), "gw_test", move || {
+        told.load(Ordering::Acquire)
+    });
     let mut setup = Setup::new(Box::new(log), last, Box::new(world.clone()))
         .followed_by(Box::new(Applying { views, applied, held: held.clone(), waiting }))
         .remembered_by(Box::new(past));

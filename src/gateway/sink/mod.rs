@@ -18,7 +18,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Gateway, Listener, Told};
-use crate::ledger::Entries;
 use crate::limits;
 use crate::os::files;
 use crate::settings::Sink as SinkSettings;
@@ -133,9 +132,11 @@ fn check_place(path: &Path, workspace: &Path) -> io::Result<()> {
 fn remembered(gateway: &Gateway, path: &Path) -> Option<Position> {
     let bytes = files::read_bounded(&position_path(path), 4096).ok()?;
     let position: Position = serde_json::from_slice(&bytes).ok()?;
-    let known = Entries::read(&gateway.files().ledger(), position.sequence, position.sequence)
+    let known = gateway
+        .ledger()
+        .entry(position.sequence)
         .ok()
-        .and_then(|mut entries| entries.next()?.ok())
+        .flatten()
         .is_some_and(|entry| entry.running_hash.to_string() == position.running_hash);
     if known && position.topic_id == gateway.topic_id() {
         return Some(position);

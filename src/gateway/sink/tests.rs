@@ -92,7 +92,7 @@ fn every_entry_is_a_line_that_says_what_happened_to_which_handoff() {
     until(|| sink.progress().written == 6);
     assert_eq!(sink.progress(), Progress { written: 6, fault: None, faults: 0 });
     let lines = place.lines();
-    let entry = Entries::read(&gateway.files().ledger(), 2, 2).unwrap().next().unwrap().unwrap();
+    let entry = gateway.ledger().entry(2).unwrap().unwrap();
     let expected = serde_json::json!({
         "time": entry.consensus_timestamp,
         "sequence": 2,
@@ -132,7 +132,7 @@ fn a_restart_goes_on_where_it_stopped() {
     sink.stop();
     assert_eq!(place.sequences(), every(60));
     // A position in the middle of a decision: whose it was is known all the same.
-    let entry = Entries::read(&gateway.files().ledger(), 58, 58).unwrap().next().unwrap().unwrap();
+    let entry = gateway.ledger().entry(58).unwrap().unwrap();
     let position = Position {
         topic_id: gateway.topic_id().to_owned(),
         sequence: 58,

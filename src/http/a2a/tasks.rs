@@ -1,7 +1,5 @@
 //! Reading tasks: one, a list, and canceling.
 
-use std::path::Path;
-
 use serde_json::{Value as Json, json};
 use tokio::sync::oneshot;
 
@@ -10,7 +8,7 @@ use crate::a2a::{self, ErrorCode, Finding, Life, ListTasks, Message, RpcError, S
 use crate::callers::Act;
 use crate::engine::{EngineFault, Uncanceled};
 use crate::http::problem::Problem;
-use crate::ledger::{Entries, EntriesFault, Entry, read_body};
+use crate::ledger::{EntriesFault, Entry, Source};
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::views::{
@@ -145,7 +143,7 @@ impl Talk {
         self.who.must(Act::ReadHandoffs)?;
         let (id, who, name, policies) =
             (id.clone(), self.who.clone(), self.name.clone(), self.policies.clone());
-        let ledger = self.app.gateway.files().ledger();
+        let ledger = self.app.gateway.ledger().clone();
         let found = self.app.ask(move |reader| {
             let look = Look { reader, ledger: &ledger, who: &who, name: &name, policies: &policies };
             look.task(&id)
@@ -181,7 +179,7 @@ impl Talk {
             }
         };
         let (who, name, policies) = (self.who.clone(), self.name.clone(), self.policies.clone());
-        let (ledger, asked) = (self.app.gateway.files().ledger(), asked.clone());
+        let (ledger, asked) = (self.app.gateway.ledger().clone(), asked.clone());
         let listed = self.app.ask(move |reader| {
             let filter = TaskFilter {
                 seen_by: who.list(&name),
@@ -266,7 +264,7 @@ impl Found {
 /// Who looks, and where.
 struct Look<'l> {
     reader: &'l Reader,
-    ledger: &'l Path,
+    ledger: &'l Source,
     who: &'l super::who::Who,
     name: &'l str,
     policies: &'l crate::policy::PolicySet,
@@ -355,7 +353,7 @@ impl Look<'_> {
     fn history(&self, messages: Vec<MessageRow>, followed: bool) -> Vec<Message> {
         let read = |row: MessageRow| {
             let digest = row.content.as_deref().and_then(Digest::parse)?;
-            let message = Message::from_kept(&read_body(self.ledger, row.said, digest).ok()??)?;
+            let message = Message::from_kept(&self.ledger.body(row.said, digest).ok()??)?;
             let own = row.caller == self.name;
             let to_followers = || followed && matches!(message.task_spec(), Ok(None));
             (own || to_followers()).then_some(message)
@@ -384,7 +382,7 @@ fn decision_in(entry: &Entry) -> Json {
 }
 
 /// Entries by their numbers, those that stand side by side in one read.
-fn entries(ledger: &Path, sequences: &[u64]) -> Result<Vec<Entry>, EntriesFault> {
+fn entries(ledger: &Source, sequences: &[u64]) -> Result<Vec<Entry>, EntriesFault> {
     let mut found = Vec::with_capacity(sequences.len());
     let mut rest = sequences.iter().copied().peekable();
     while let Some(from) = rest.next() {
@@ -392,7 +390,7 @@ fn entries(ledger: &Path, sequences: &[u64]) -> Result<Vec<Entry>, EntriesFault>
         while let Some(next) = rest.next_if(|next| *next == through + 1) {
             through = next;
         }
-        for entry in Entries::read(ledger, from, through)? {
+        for entry in ledger.entries(from, through)? {
             found.push(entry?);
         }
     }

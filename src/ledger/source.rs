@@ -1,0 +1,132 @@
+//! Where entries and bodies are read back from, whichever log they were appended to.
+
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::bodies::read_body;
+use super::chain::Head;
+use super::disk::RealDisk;
+use super::entries::{Entries, EntriesFault, Entry};
+use super::memory::{MemoryEntries, MemoryStore};
+use super::postgres::{Database, StoredEntries};
+use super::purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
+use super::verify;
+use crate::proof::Digest;
+use crate::timestamp::Timestamp;
+
+/// A ledger, for those who read it. Cheap to clone. Reading may wait for a disk or a server.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Segments in a directory.
+    Files(Arc<Path>),
+    Memory(MemoryStore),
+    Database(Database),
+}
+
+impl Source {
+    /// The segments in a directory.
+    pub fn files(directory: &Path) -> Self {
+        Self::Files(directory.into())
+    }
+
+    /// The entries from number `from` through number `through`, which must be committed.
+    pub fn entries(&self, from: u64, through: u64) -> Result<SourceEntries, EntriesFault> {
+        Ok(match self {
+            Self::Files(directory) => SourceEntries::Files(Entries::read(directory, from, through)?),
+            Self::Memory(store) => SourceEntries::Memory(store.entries(from, through)),
+            Self::Database(database) => SourceEntries::Database(database.entries(from, through)),
+        })
+    }
+
+    /// The entry of this number; nothing if the ledger does not go so far.
+    pub fn entry(&self, sequence: u64) -> Result<Option<Entry>, EntriesFault> {
+        self.entries(sequence, sequence)?.next().transpose()
+    }
+
+    /// Is that very entry in the ledger?
+    pub fn has(&self, head: Head) -> Result<bool, EntriesFault> {
+        Ok(self.entry(head.sequence)?.is_some_and(|entry| entry.running_hash == head.running_hash))
+    }
+
+    /// The body with this digest that entry `sequence`, which must be committed, refers to; nothing if it was purged.
+    pub fn body(&self, sequence: u64, digest: Digest) -> Result<Option<String>, EntriesFault> {
+        match self {
+            Self::Files(directory) => read_body(directory, sequence, digest),
+            Self::Memory(store) => Ok(store.body(digest)),
+            Self::Database(database) => database.read_body(sequence, digest).map_err(EntriesFault::Database),
+        }
+    }
+
+    /// Drops the bodies of entries older than `before`; the chain stays as it is.
+    pub fn purge_bodies(&self, before: Timestamp, mode: PurgeMode) -> Result<Purged, PurgeFault> {
+        match self {
+            Self::Files(directory) => purge_bodies(&RealDisk, directory, before, mode),
+            Self::Memory(store) => Ok(store.purge_bodies(before, mode)),
+            Self::Database(database) => database
+                .purge_bodies(before, mode)
+                .map_err(|fault| PurgeFault::Ledger(EntriesFault::Database(fault))),
+        }
+    }
+
+    /// Computes everything again up to entry `through`, with code that shares nothing with what wrote it. Files are read
+    /// as they are; of a database, the entries are.
+    pub fn verify(
+        &self,
+        topic_id: &str,
+        through: u64,
+        checkpoints: &[verify::Checkpoint],
+    ) -> Result<verify::Report, verify::Finding> {
+        match self {
+            Self::Files(directory) => verify::verify_segments(directory, checkpoints, &mut |_| {}),
+            Self::Memory(_) | Self::Database(_) => {
+                let text =
+                    ExportText { entries: self.entries(1, through), topic_id, line: io::Cursor::default() };
+                verify::verify_export(BufReader::with_capacity(256 * 1024, text), checkpoints)
+            }
+        }
+    }
+}
+
+/// Iterates over committed entries.
+#[derive(Debug)]
+pub enum SourceEntries {
+    Files(Entries),
+    Memory(MemoryEntries),
+    Database(StoredEntries),
+}
+
+impl Iterator for SourceEntries {
+    type Item = Result<Entry, EntriesFault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Files(entries) => entries.next(),
+            Self::Memory(entries) => entries.next().map(Ok),
+            Self::Database(entries) => entries.next(),
+        }
+    }
+}
+
+/// Entries as an export has them, made while they are read.
+struct ExportText<'t> {
+    entries: Result<SourceEntries, EntriesFault>,
+    topic_id: &'t str,
+    line: io::Cursor<Vec<u8>>,
+}
+
+impl Read for ExportText<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.line.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let entries = self.entries.as_mut().map_err(|fault| io::Error::other(fault.to_string()))?;
+            match entries.next().transpose().map_err(|fault| io::Error::other(fault.to_string()))? {
+                Some(entry) => self.line = io::Cursor::new(entry.to_line(self.topic_id).into_bytes()),
+                None => return Ok(0),
+            }
+        }
+    }
+}

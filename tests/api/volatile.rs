@@ -1,0 +1,46 @@
+//! A ledger in memory: for demonstrations, and said so.
+
+use super::harness::{Daemon, spec};
+
+#[test]
+fn a_ledger_in_memory_decides_says_so_and_leaves_nothing_behind() {
+    let mut daemon = Daemon::with("[ledger]\nurl = \"memory\"\n");
+    let decided = daemon.submit(&spec("volatile")).json();
+    assert_eq!(decided["decision"], "allowed", "{decided}");
+    // Entries, bodies and proofs are read back like any others.
+    let shown = daemon.get("/v1/handoffs/hs_20260218_volatile").json();
+    assert_eq!(shown["history"][0]["timeline"][1]["type"], "gate.decided", "{shown}");
+    assert_eq!(daemon.get("/v1/handoffs/hs_20260218_volatile/evidence").status, 200);
+    let verified = daemon.get("/v1/audit/verify").json();
+    assert_eq!(
+        (&verified["verified"], verified["entries"].as_u64()),
+        (&true.into(), Some(daemon.events().len() as u64))
+    );
+    let ready = daemon.get("/readyz").json();
+    assert_eq!(ready["degraded"][0]["what"], "ledger", "{ready}");
+    assert!(daemon.log().contains("kept in memory"), "{}", daemon.log());
+    assert!(
+        !daemon.path("memory/ledger").exists() && !daemon.path("memory/orchestration-state.json").exists()
+    );
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    daemon.restart_after_stop();
+    assert_eq!(daemon.get("/v1/handoffs/hs_20260218_volatile").status, 404);
+    assert_eq!(daemon.submit(&spec("volatile")).json()["replayed"], false);
+}
+
+#[test]
+fn a_ledger_in_memory_takes_no_live_work() {
+    let reasons = |settings: &str| {
+        let daemon = Daemon::with(settings);
+        let mut live = spec("volatile_live");
+        live["mode"] = "live".into();
+        live["safety"]["requiresHumanApproval"] = true.into();
+        let token = daemon.token("router", "orchestrator", Some(super::harness::ROUTER));
+        let decided = daemon.post_as(&token, "/v1/handoffs", live).json();
+        decided["reasons"].to_string()
+    };
+    let why = "keeps its ledger in memory";
+    assert!(reasons("[ledger]\nurl = \"memory\"\n").contains(why));
+    assert!(!reasons("").contains(why));
+}
