@@ -3,6 +3,7 @@ mod epochs;
 mod people;
 mod remembering;
 mod reporting;
+mod speaking;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
