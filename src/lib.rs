@@ -29,4 +29,5 @@ pub mod settings;
 pub mod state;
 pub mod timestamp;
 pub mod views;
+pub mod web;
 pub mod wire;

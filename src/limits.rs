@@ -233,10 +233,13 @@ pub const SETTABLE_APPROVAL_WAIT_MS: RangeInclusive<u64> = 10_000..=7 * 86_400_0
 pub const SETTABLE_RUNS: RangeInclusive<usize> = 1..=1_000;
 pub const SETTABLE_CANARY_DEADLINE_MS: RangeInclusive<u64> = 10_000..=7 * 86_400_000;
 pub const SETTABLE_PROBE_MS: RangeInclusive<u64> = 100..=5_000;
+pub const SETTABLE_PUSH_RETRY_MS: RangeInclusive<u64> = 1_000..=7 * 86_400_000;
+pub const SETTABLE_AI_REQUESTS: RangeInclusive<usize> = 1..=1_000;
 
-/// Items of a setting that is a list, and characters of one that is a name.
+/// Items of a setting that is a list, and characters of one that is a name or a secret.
 pub const SETTING_LIST_MAX: usize = 64;
 pub const SETTING_TEXT_CHARS_MAX: usize = 128;
+pub const SETTING_SECRET_CHARS_MAX: usize = 4 * 1024;
 /// Tokens in a roster, what their file may weigh, and the faults in it that one reading names.
 pub const TOKENS_MAX: usize = 10_000;
 pub const TOKENS_FILE: Bounds = Bounds { bytes_max: 16 * 1024 * 1024, levels_max: 8 };
@@ -383,3 +386,44 @@ pub const A2A_HISTORY_MAX: usize = 100;
 
 /// Tasks on one page of `ListTasks`.
 pub const A2A_PAGE_TASKS: RangeInclusive<i64> = 1..=100;
+
+/// A request that the gateway makes: how many of a host's addresses are tried, how long connecting to one may take, and
+/// what the headers of the answer may weigh.
+pub const WEB_ADDRESSES_MAX: usize = 4;
+pub const WEB_CONNECT_MS: u64 = 5_000;
+pub const WEB_HEADERS_BYTES_MAX: usize = 64 * 1024;
+
+/// Push configs of one task, of one owner, and of all; characters of a token or credentials in one; and what the document
+/// with a task's configs may weigh.
+pub const PUSH_CONFIGS_OF_TASK_MAX: usize = 10;
+pub const PUSH_CONFIGS_OF_OWNER_MAX: usize = 2_000;
+pub const PUSH_CONFIGS_MAX: usize = 10_000;
+pub const PUSH_SECRET_BYTES_MAX: usize = 4 * 1024;
+pub const PUSH_DOCUMENT_BYTES_MAX: usize = 256 * 1024;
+
+/// How long a config is shown after its telling has ended, in seconds.
+pub const PUSH_ENDED_SHOWN_S: i64 = 24 * 60 * 60;
+
+/// How often it is written down how far telling has come; what was told since may be told again after a crash.
+pub const PUSH_PROGRESS_MS: u64 = 1_000;
+
+/// Notifications under way at once, of all owners and of one; and updates that are read at once for a config.
+pub const PUSH_AT_ONCE_MAX: usize = 64;
+pub const PUSH_AT_ONCE_OF_OWNER_MAX: usize = 16;
+pub const PUSH_UPDATES_AT_ONCE: usize = 8;
+
+/// How long one notification may take, and how long it is tried again, unless an operator sets it; how long the pause
+/// between two tries is at first, and at most.
+pub const PUSH_TIMEOUT_MS: u64 = 10_000;
+pub const PUSH_RETRY_MS: u64 = 15 * 60_000;
+pub const PUSH_PAUSE_MS: u64 = 500;
+pub const PUSH_PAUSE_MS_MAX: u64 = 60_000;
+
+/// How long a notification's signature holds, in seconds.
+pub const PUSH_SIGNATURE_S: i64 = 5 * 60;
+
+/// The model gateway, unless an operator sets it: how long an answer may take, what it may weigh, and how many requests
+/// are under way at once.
+pub const AI_TIMEOUT_MS: u64 = 60_000;
+pub const AI_ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub const AI_REQUESTS_MAX: usize = 32;

@@ -50,7 +50,7 @@ const LAYERS: [&[&str]; 13] = [
     &["policy", "ledger", "sealing"],
     &["authorization", "freeze", "mentions", "promotion"],
     &["dispatch"],
-    &["callers", "gates", "settings", "state", "views"],
+    &["callers", "gates", "settings", "state", "views", "web"],
     &["cases", "engine"],
     &["answer"],
     &["a2a"],
@@ -109,7 +109,7 @@ fn is_hand(name: &str) -> bool {
         "engine/threads.rs",
     ];
     HANDS.contains(&name)
-        || ["os/", "cli/", "gateway/", "http/", "views/", "ledger/postgres/"]
+        || ["os/", "cli/", "gateway/", "http/", "views/", "web/", "ledger/postgres/"]
             .iter()
             .any(|room| name.starts_with(room))
         || name == "main.rs"

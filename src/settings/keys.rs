@@ -49,8 +49,11 @@ const fn key(name: &'static str, help: &'static str, at: for<'s> fn(&'s mut Sett
     Key { name, flag: None, is_secret: false, help, at }
 }
 
+/// The roles that tokens have.
+const ROLES: &[&str] = &["orchestrator", "agent", "operator", "harness", "auditor", "admin"];
+
 /// Every setting, section by section.
-pub static KEYS: [Key; 44] = [
+pub static KEYS: [Key; 55] = [
     key("server.listen", "Where the gateway listens", |s| Slot::Address(&mut s.server.listen))
         .flag("--listen"),
     key(
@@ -155,14 +158,49 @@ pub static KEYS: [Key; 44] = [
     key("a2a.public_url", "The URL that the agent card gives; the bound address if there is none", |s| {
         Slot::Web(&mut s.a2a.public_url)
     }),
-    key("a2a.push_allow", "Networks that push notifications may go to; none if empty", |s| {
-        Slot::Networks(&mut s.a2a.push_allow)
+    key(
+        "a2a.push_allow",
+        "Networks inside that push notifications may go to, also without TLS; public addresses are told with TLS anyway",
+        |s| Slot::Networks(&mut s.a2a.push_allow),
+    ),
+    key(
+        "a2a.push_ca",
+        "Who signs the certificates of receivers, PEM; the public authorities if not set",
+        |s| Slot::Path(&mut s.a2a.push_ca),
+    ),
+    key("a2a.push_timeout", "How long a receiver may take for one push notification", |s| {
+        Slot::Time(&mut s.a2a.push_timeout, limits::SETTABLE_TIMEOUT_MS)
+    }),
+    key("a2a.push_retry", "How long a push notification that is not taken is sent again", |s| {
+        Slot::Time(&mut s.a2a.push_retry, limits::SETTABLE_PUSH_RETRY_MS)
     }),
     key(
         "a2a.anonymous",
         "Whether A2A needs no token, for dev and simulated and on a loopback address only",
         |s| Slot::Flag(&mut s.a2a.anonymous),
     ),
+    key(
+        "ai.url",
+        "The model gateway that `ai/` methods go to, which speaks as OpenAI's does; none if not set",
+        |s| Slot::Web(&mut s.ai.url),
+    ),
+    key("ai.api_key", "What it is shown as Bearer token", |s| Slot::Secret(&mut s.ai.api_key)).secret(),
+    key("ai.api_key_file", "A file with that token, which nobody else may read", |s| {
+        Slot::Path(&mut s.ai.api_key_file)
+    }),
+    key("ai.ca", "Who signs its certificate, PEM; the public authorities if not set", |s| {
+        Slot::Path(&mut s.ai.ca)
+    }),
+    key("ai.timeout", "How long it may take for an answer", |s| {
+        Slot::Time(&mut s.ai.timeout, limits::SETTABLE_TIMEOUT_MS)
+    }),
+    key("ai.answer_bytes_max", "What its answer may weigh", |s| {
+        Slot::Size(&mut s.ai.answer_bytes_max, limits::SETTABLE_BODY_BYTES)
+    }),
+    key("ai.requests_max", "Requests to it at once", |s| {
+        Slot::Count(&mut s.ai.requests_max, limits::SETTABLE_AI_REQUESTS)
+    }),
+    key("ai.roles", "Whose tokens may call `ai/` methods", |s| Slot::Words(&mut s.ai.roles, ROLES)),
     key("promotion.simulated_runs", "Simulated handoffs that must end well before a route goes on", |s| {
         Slot::Count(&mut s.promotion.simulated_runs, limits::SETTABLE_RUNS)
     }),

@@ -25,6 +25,7 @@ pub struct Settings {
     pub evidence: evidence::Limits,
     pub approvals: Approvals,
     pub a2a: A2a,
+    pub ai: Ai,
     pub promotion: Promotion,
 }
 
@@ -180,13 +181,52 @@ impl Default for Approvals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct A2a {
     pub public_url: Option<String>,
+    /// Networks that are not public and may be told all the same.
     pub push_allow: Vec<Network>,
+    pub push_ca: Option<PathBuf>,
+    pub push_timeout: Duration,
+    pub push_retry: Duration,
     pub anonymous: bool,
 }
 
 impl Default for A2a {
     fn default() -> Self {
-        Self { public_url: None, push_allow: Vec::new(), anonymous: false }
+        Self {
+            public_url: None,
+            push_allow: Vec::new(),
+            push_ca: None,
+            push_timeout: Duration::from_millis(limits::PUSH_TIMEOUT_MS),
+            push_retry: Duration::from_millis(limits::PUSH_RETRY_MS),
+            anonymous: false,
+        }
+    }
+}
+
+/// The model gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ai {
+    pub url: Option<String>,
+    pub api_key: Option<SecretText>,
+    pub api_key_file: Option<PathBuf>,
+    pub ca: Option<PathBuf>,
+    pub timeout: Duration,
+    pub answer_bytes_max: usize,
+    pub requests_max: usize,
+    pub roles: Vec<String>,
+}
+
+impl Default for Ai {
+    fn default() -> Self {
+        Self {
+            url: None,
+            api_key: None,
+            api_key_file: None,
+            ca: None,
+            timeout: Duration::from_millis(limits::AI_TIMEOUT_MS),
+            answer_bytes_max: limits::AI_ANSWER_BYTES_MAX,
+            requests_max: limits::AI_REQUESTS_MAX,
+            roles: ["orchestrator", "operator", "admin"].map(str::to_owned).to_vec(),
+        }
     }
 }
 

@@ -101,6 +101,7 @@ impl Effective {
                 LedgerUrl::Segments | LedgerUrl::Memory => false,
             },
             "otlp.headers" => !self.settings.otlp.headers.is_empty(),
+            "ai.api_key" => self.settings.ai.api_key.is_some(),
             _ => key.is_secret,
         }
     }
@@ -250,6 +251,14 @@ impl Reading {
                 let source = self.sources.get(key).cloned().unwrap_or(Source::Default);
                 self.problem(source, format!("{key} says nothing without {missing}; set both or neither"));
             }
+        }
+        let ai = &self.settings.ai;
+        if ai.api_key.is_some() && ai.api_key_file.is_some() {
+            let source = self.sources.get("ai.api_key_file").cloned().unwrap_or(Source::Default);
+            self.problem(
+                source,
+                "ai.api_key and ai.api_key_file both give the key; set one of them".to_owned(),
+            );
         }
         if !self.problems.is_empty() {
             return Err(self.problems);

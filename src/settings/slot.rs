@@ -61,6 +61,10 @@ pub(super) enum Slot<'s> {
     Codes(&'s mut Vec<String>),
     Filter(&'s mut String),
     Name(&'s mut String),
+    /// A text that is nobody's to see.
+    Secret(&'s mut Option<SecretText>),
+    /// Some of these words.
+    Words(&'s mut Vec<String>, &'static [&'static str]),
 }
 
 const FOREVER: &str = "forever";
@@ -102,6 +106,13 @@ impl Slot<'_> {
                     .to_owned()
             }
             Self::Name(_) => format!("a text of 1 to {} characters", limits::SETTING_TEXT_CHARS_MAX),
+            Self::Secret(_) => {
+                format!("a text of 1 to {} ASCII characters without spaces", limits::SETTING_SECRET_CHARS_MAX)
+            }
+            Self::Words(_, words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                format!("a list of {}", words.join(", "))
+            }
         }
     }
 
@@ -172,6 +183,24 @@ impl Slot<'_> {
                 };
                 written.text().filter(is_name).ok_or_else(unfit)?.clone_into(slot);
             }
+            Self::Secret(slot) => {
+                let text = written.text().ok_or_else(unfit)?;
+                if text.contains(urls::MASK) {
+                    return Err(format!("takes no {}; put the secret back", urls::MASK));
+                }
+                let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+                if !is_plain || text.len() > limits::SETTING_SECRET_CHARS_MAX {
+                    return Err(unfit());
+                }
+                *slot = (!text.is_empty()).then(|| SecretText::new(text.to_owned()));
+            }
+            Self::Words(slot, words) => {
+                let word = |text: &str| match words.contains(&text) {
+                    true => Ok(text.to_owned()),
+                    false => Err(format!("`{}` is none of them", printable(text))),
+                };
+                *slot = each(&written.list().ok_or_else(unfit)?, word)?;
+            }
         }
         Ok(())
     }
@@ -204,6 +233,10 @@ impl Slot<'_> {
             Self::Codes(codes) => Shown::List((*codes).clone()),
             Self::Networks(networks) => Shown::List(networks.iter().map(Network::to_string).collect()),
             Self::Filter(words) | Self::Name(words) => Shown::Text((*words).clone()),
+            Self::Secret(secret) => {
+                secret.as_ref().map_or(Shown::NotSet, |_| Shown::Text(urls::MASK.to_owned()))
+            }
+            Self::Words(words, _) => Shown::List((*words).clone()),
         }
     }
 }

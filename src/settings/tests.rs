@@ -88,7 +88,18 @@ evidence.array_max | 10 | 10 | 1000001 | to 1000000
 approvals.wait | '1h' | "1h" | '8d' | to 7d
 a2a.public_url | 'http://h/x' | "http://h/x" | 'ftp://h' | begins with http://
 a2a.push_allow | ['10.0.0.0/8', '::/0'] | ["10.0.0.0/8","::/0"] | ['10.0.0.0/8', '10.0.0.1/8'] | item 2: `10.0.0.1/8` names an address
+a2a.push_ca | 'c.pem' | "c.pem" | 1 | takes a path
+a2a.push_timeout | '2s' | "2s" | '11m' | to 10m
+a2a.push_retry | '1d' | "1d" | '8d' | to 7d
 a2a.anonymous | false | false | 'no' | true or false
+ai.url | 'http://h:1/x' | "http://h:1/x" | 'h' | begins with http://
+ai.api_key | 'k-1' | "[secret]" | 'k 1' | without spaces
+ai.api_key_file | 'k' | "k" | true | takes a path
+ai.ca | 'c.pem' | "c.pem" | 1 | takes a path
+ai.timeout | '2m' | "2m" | '1h' | to 10m
+ai.answer_bytes_max | '1MiB' | "1MiB" | '17MiB' | to 16MiB
+ai.requests_max | 7 | 7 | 0 | from 1 to 1000
+ai.roles | ['agent', 'admin'] | ["agent","admin"] | ['agent', 'root'] | item 2: `root` is none of them
 promotion.simulated_runs | 1 | 1 | 0 | from 1
 promotion.canary_runs | 9 | 9 | 99999999999999999999999 | beyond all bounds
 promotion.canary_deadline | '1h' | "1h" | '9s' | from 10s to 7d
@@ -114,7 +125,7 @@ promotion.rollback_in_canary | false | false | [] | true or false
 
 #[test]
 fn values_that_have_rules_of_their_own() {
-    const CASES: [(&str, &str, &str); 20] = [
+    const CASES: [(&str, &str, &str); 21] = [
         (
             "ledger.url",
             "'postgres://u:p@h:5432/d?sslmode=require'",
@@ -138,6 +149,7 @@ fn values_that_have_rules_of_their_own() {
         ("a2a.push_allow", "['10.0.0.0']", "is no network"),
         ("a2a.push_allow", "['10.0.0.0/33']", "is no network"),
         ("a2a.push_allow", "['::ffff:10.0.0.0/104']", "written as IPv6"),
+        ("ai.api_key", "'[secret]'", "put the secret back"),
         ("log.level", "'info,nonsense'", "takes `error`"),
     ];
     for (key, written, expected) in CASES {
@@ -317,14 +329,16 @@ anonymous = false
 
 #[test]
 fn no_secret_is_in_what_is_printed_debugged_or_complained_about() {
-    let file = "[otlp]\nheaders = ['authorization=Bearer hunter2']\n[ledger]\nurl = 'postgres://u:hunter2@h/d?x=hunter2'";
+    let file = "[otlp]\nheaders = ['authorization=Bearer hunter2']\n[ledger]\nurl = 'postgres://u:hunter2@h/d?x=hunter2'\n\
+                [ai]\napi_key = 'hunter2'";
     let effective = good(&given(file, &[], &[]));
+    assert_eq!(effective.settings.ai.api_key.as_ref().map(|key| key.expose()), Some("hunter2"));
     assert_eq!(effective.settings.otlp.headers[0].value.expose(), "Bearer hunter2");
     let said =
         format!("{effective:?}{}{}{:?}", effective.to_toml(), effective.to_json(), given(file, &[], &[]));
     assert!(!said.contains("hunter2") && said.contains("[secret]"), "{said}");
     let read_back = problems(&given(&effective.to_toml(), &[], &[]));
-    assert!(read_back.len() == 2 && read_back.iter().all(|problem| problem.contains("put the secret back")));
+    assert!(read_back.len() == 3 && read_back.iter().all(|problem| problem.contains("put the secret back")));
 
     for file in [
         "[otlp]\nheaders = 'hunter2'",
@@ -333,6 +347,8 @@ fn no_secret_is_in_what_is_printed_debugged_or_complained_about() {
         "[otlp]\nheaders = ['a=hunter2",
         "[otlp]\nheaders = [a=hunter2]",
         "[otlp]\nheaders = hunter2",
+        "[ai]\napi_key = 'hunter2 '",
+        "[ai]\napi_key = ['hunter2']",
         "[ledger]\nurl = 'postgres//u:hunter2@h'",
         "[ledger]\nurl = 'postgres://u:hunter2#@h'",
         "[otlp]\nendpoint = 'https://u:hunter2@h'",
