@@ -24,6 +24,7 @@ pub mod os;
 pub mod policy;
 pub mod promotion;
 pub mod proof;
+pub mod push;
 pub mod sealing;
 pub mod settings;
 pub mod state;

@@ -41,7 +41,7 @@ fn for_each_source(mut f: impl FnMut(&str, &str)) {
 /// The rooms in layers: a room may name rooms of the layers before its own, and its own parts.
 ///
 /// `policy/load.rs` and `ledger` also name `os`, which is every hand's.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 14] = [
     &["json", "timestamp"],
     &["limits"],
     &["proof"],
@@ -54,6 +54,7 @@ const LAYERS: [&[&str]; 13] = [
     &["cases", "engine"],
     &["answer"],
     &["a2a"],
+    &["push"],
     &["gateway", "http", "cli"],
 ];
 
@@ -103,6 +104,8 @@ fn is_hand(name: &str) -> bool {
         "ledger/segments.rs",
         "ledger/tail.rs",
         "ledger/verify/directory.rs",
+        "push/courier.rs",
+        "push/shelf.rs",
         "state/publish.rs",
         "state/follow.rs",
         "engine/mod.rs",

@@ -52,6 +52,11 @@ impl Update {
         self.is_final
     }
 
+    /// The trace that the task began in.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.head.traceparent.as_deref()
+    }
+
     /// The result of the JSON-RPC answer that a stream of this version carries.
     pub fn to_json(&self, contracts: &Contracts, version: Version) -> Json {
         let Head { task_id, context_id, .. } = &self.head;

@@ -168,3 +168,19 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(path)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
+
+/// Makes a directory that only its owner may enter, and those above it; one that is there is left as it is.
+pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// The names in a directory, sorted; those that are no text are nobody's of ours.
+pub(crate) fn names_in(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        names.extend(entry?.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
+}
