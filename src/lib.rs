@@ -3,6 +3,7 @@
 //! The rooms, in the order data walks through them. `ARCHITECTURE.md` has the plan.
 
 pub mod a2a;
+pub mod ai;
 pub mod answer;
 pub mod authorization;
 pub mod callers;

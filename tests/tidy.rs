@@ -54,7 +54,7 @@ const LAYERS: [&[&str]; 14] = [
     &["cases", "engine"],
     &["answer"],
     &["a2a"],
-    &["push"],
+    &["ai", "push"],
     &["gateway", "http", "cli"],
 ];
 
@@ -90,6 +90,7 @@ fn is_door(room: &str) -> bool {
 /// The only code that touches the world.
 fn is_hand(name: &str) -> bool {
     const HANDS: &[&str] = &[
+        "ai.rs",
         "callers/file.rs",
         "policy/load.rs",
         "settings/load.rs",
