@@ -419,6 +419,9 @@ pub const PUSH_RETRY_MS: u64 = 15 * 60_000;
 pub const PUSH_PAUSE_MS: u64 = 500;
 pub const PUSH_PAUSE_MS_MAX: u64 = 60_000;
 
+/// How long nothing must have happened before it is looked whether anybody is to be told at all, in seconds.
+pub const PUSH_QUIET_S: u64 = 5;
+
 /// How long a notification's signature holds, in seconds.
 pub const PUSH_SIGNATURE_S: i64 = 5 * 60;
 

@@ -79,6 +79,11 @@ impl Files {
         self.memory.join("gateway.key")
     }
 
+    /// Who is to be told about which task, with what they gave for it.
+    pub fn push(&self) -> PathBuf {
+        self.memory.join("push")
+    }
+
     pub fn lock(&self) -> PathBuf {
         self.memory.join(".lock")
     }

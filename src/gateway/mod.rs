@@ -324,6 +324,11 @@ impl Gateway {
         &self.seed
     }
 
+    /// The same, for those who sign beside the door.
+    pub fn shared_seed(&self) -> Arc<Seed> {
+        self.seed.clone()
+    }
+
     /// How far the views have come.
     pub fn views(&self) -> &ViewsProgress {
         &self.views

@@ -19,6 +19,7 @@ use super::problem::{Kind, Problem};
 use super::query::{Query, asked_to_wait};
 use super::spans::Span;
 use super::trace::Trace;
+use crate::ai::Models;
 use crate::callers::{Caller, RequestFault, SIGNATURE_HEADER, SignedRequest, verify};
 use crate::contract::distance;
 use crate::gateway::Rules;
@@ -51,7 +52,9 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
     let (outgoing, traced) = (trace.outgoing.clone(), trace.clone());
     // Whoever waits for a person is not slow.
     let asked = asked_to_wait(request.uri().query().unwrap_or_default(), endpoint);
-    let patience = app.settings.server.request_timeout * 2 + asked;
+    // Nor is one for a model that thinks.
+    let thinking = app.models.as_ref().filter(|_| endpoint.voice == Voice::JsonRpc).map(Models::timeout);
+    let patience = app.settings.server.request_timeout * 2 + asked + thinking.unwrap_or_default();
     let handling = handle(endpoint, app, captured, request, trace);
     let result = if endpoint.is_stream {
         handling.await

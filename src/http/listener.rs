@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::App;
+use super::a2a;
 use super::door::router;
 use super::places::Places;
 use super::socket::Patient;
@@ -88,6 +89,7 @@ impl Listening {
             .max_concurrent_streams(256)
             .keep_alive_interval(Some(Duration::from_secs(30)));
         let places = Places::new(&server);
+        let telling = tokio::spawn(a2a::deliver(app.clone()));
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -140,6 +142,8 @@ impl Listening {
         if tokio::time::timeout(server.shutdown_timeout, graceful.shutdown()).await.is_err() {
             tracing::warn!("some connections did not finish in time");
         }
+        // It has seen that, too, and writes down how far it has come.
+        let _ = tokio::time::timeout(server.shutdown_timeout, telling).await;
         Ok(())
     }
 }

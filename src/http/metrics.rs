@@ -14,6 +14,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::App;
+use super::outgoing::Outgoing;
 use crate::engine::{Decided, Observer};
 use crate::gates::Decision;
 
@@ -123,6 +124,8 @@ pub struct Metrics {
     rpc_seconds: Family<ByMethod, Histogram>,
     streams: Gauge<i64, AtomicI64>,
     stream_seconds: Histogram,
+    /// Requests that the gateway itself makes.
+    pub(super) outgoing: Outgoing,
     /// Two who ask at once must not both add what was counted elsewhere.
     rendering: Mutex<()>,
 }
@@ -138,6 +141,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("handoffd");
         let decisions = Family::<ByDecision, Counter>::default();
         let steps = Family::<ByStep, Histogram>::new_with_constructor(histogram);
+        let outgoing = Outgoing::register(&mut registry);
         let made = Self {
             decisions: [Decision::Allowed, Decision::Denied, Decision::Expired, Decision::NeedsApproval]
                 .map(|decision| decisions.get_or_create(&ByDecision { decision: decision.as_str() }).clone()),
@@ -173,6 +177,7 @@ impl Metrics {
             rpc_seconds: Family::new_with_constructor(histogram),
             streams: Gauge::default(),
             stream_seconds: histogram(),
+            outgoing,
             rendering: Mutex::default(),
             registry: Registry::default(),
         };
@@ -371,6 +376,7 @@ impl Metrics {
             self.spans_dropped.inc_by(spans.dropped().saturating_sub(counted));
         }
         self.approvals_waiting.set(i64::try_from(engine.inbox().count()).unwrap_or(i64::MAX));
+        self.outgoing.push_open(app.courier.book().open_count());
         self.freezes.set(i64::try_from(engine.freezes().all().count()).unwrap_or(i64::MAX));
         let seen = *engine.mentions().total();
         let counted = [

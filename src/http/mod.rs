@@ -25,6 +25,7 @@ mod listener;
 mod mentions;
 mod metrics;
 mod openapi;
+mod outgoing;
 mod places;
 mod policies;
 mod problem;
@@ -40,14 +41,17 @@ mod tls;
 mod tokens;
 mod trace;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
 
+use crate::ai::Models;
 use crate::callers::Nonces;
 use crate::gateway::{Gateway, Probe, RuleKeeper, Sink};
 use crate::os::clock;
+use crate::push::Courier;
 use crate::settings::Settings;
 use limiter::Limiter;
 use reads::Readers;
@@ -78,6 +82,10 @@ pub struct App {
     verifying: Arc<Semaphore>,
     /// Where it listens.
     address: SocketAddr,
+    /// Tells webhooks.
+    courier: Arc<Courier>,
+    /// The model gateway, if there is one.
+    models: Option<Models>,
 }
 
 impl App {
@@ -87,11 +95,13 @@ impl App {
         settings: Settings,
         metrics: Arc<Metrics>,
         address: SocketAddr,
-    ) -> std::io::Result<Arc<Self>> {
+    ) -> io::Result<Arc<Self>> {
         let limiter = Limiter::new(&settings.server);
         let probe = Probe::start(gateway.files().probe(), gateway.engine().clone())?;
         let sink = Sink::start(&gateway, &settings.sink)?;
         let spans = Exporter::start(&settings.otlp)?.map(Arc::new);
+        let courier = Arc::new(a2a::courier(&gateway, &settings.a2a)?);
+        let models = Models::open(&settings.ai, gateway.files().workspace()).map_err(io::Error::other)?;
         Ok(Arc::new(Self {
             gateway,
             rules,
@@ -106,6 +116,8 @@ impl App {
             stopping: watch::Sender::new(false),
             verifying: Arc::new(Semaphore::new(1)),
             address,
+            courier,
+            models,
         }))
     }
 

@@ -17,13 +17,43 @@ use crate::limits;
 use crate::os::{clock, random};
 use crate::proof::to_hex;
 use crate::settings::Otlp;
+use crate::timestamp::Timestamp;
 
 /// The way to a collector.
 #[derive(Debug)]
 pub(crate) struct Exporter {
-    line: Mutex<Option<SyncSender<Request>>>,
+    line: Mutex<Option<SyncSender<Work>>>,
     dropped: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What there is to tell.
+#[derive(Debug)]
+enum Work {
+    Request(Request),
+    Outgoing(Outgoing),
+}
+
+impl Work {
+    fn to_json(&self) -> Vec<Json> {
+        match self {
+            Self::Request(request) => request.to_json(),
+            Self::Outgoing(outgoing) => vec![outgoing.to_json()],
+        }
+    }
+}
+
+/// A request that the gateway made.
+#[derive(Debug)]
+struct Outgoing {
+    trace_id: String,
+    span_id: String,
+    parent_id: String,
+    name: &'static str,
+    began_ns: i64,
+    took: Duration,
+    failed: bool,
+    attributes: Vec<(&'static str, String)>,
 }
 
 /// What a request was, for its spans.
@@ -147,9 +177,35 @@ impl Exporter {
             marks,
             facts,
         };
+        self.hand_over(Work::Request(request));
+    }
+
+    /// Hands the span of a request over that the gateway made: in the trace of `parent`, a `traceparent`, as the span
+    /// that `own` names; unless the trace is not sampled.
+    pub(super) fn went_out(
+        &self,
+        name: &'static str,
+        (parent, own): (&str, &str),
+        (began, took): (Timestamp, Duration),
+        failed: bool,
+        attributes: Vec<(&'static str, String)>,
+    ) {
+        let part = |text: &str, place: std::ops::Range<usize>| text.get(place).map(str::to_owned);
+        let flags = parent.get(53..55).and_then(|flags| u8::from_str_radix(flags, 16).ok());
+        let ids = (part(own, 3..35), part(own, 36..52), part(parent, 36..52));
+        let ((Some(trace_id), Some(span_id), Some(parent_id)), Some(flags)) = (ids, flags) else { return };
+        if flags & 1 == 0 {
+            return;
+        }
+        let began_ns = began.unix_nanoseconds().unwrap_or_default();
+        let outgoing = Outgoing { trace_id, span_id, parent_id, name, began_ns, took, failed, attributes };
+        self.hand_over(Work::Outgoing(outgoing));
+    }
+
+    fn hand_over(&self, work: Work) {
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         // Full, or at its end: nobody waits for a trace.
-        if line.as_ref().is_some_and(|line| line.try_send(request).is_err()) {
+        if line.as_ref().is_some_and(|line| line.try_send(work).is_err()) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -200,7 +256,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn run(self, work: &Receiver<Request>) {
+    fn run(self, work: &Receiver<Work>) {
         let mut failing = false;
         let mut open = true;
         while open {
@@ -232,8 +288,8 @@ impl Sender {
         }
     }
 
-    fn post(&self, requests: &[Request]) -> Result<(), String> {
-        let spans: Vec<Json> = requests.iter().flat_map(Request::to_json).collect();
+    fn post(&self, requests: &[Work]) -> Result<(), String> {
+        let spans: Vec<Json> = requests.iter().flat_map(Work::to_json).collect();
         let body = json!({"resourceSpans": [{
             "resource": {"attributes": [
                 text("service.name", &self.service_name),
@@ -298,11 +354,33 @@ impl Request {
         spans
     }
 
-    /// A time as OTLP writes it: a text, for JSON numbers are too small for it.
     fn at(&self, after: Duration) -> String {
-        let after = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX);
-        self.began_ns.saturating_add(after).to_string()
+        time(self.began_ns, after)
     }
+}
+
+impl Outgoing {
+    fn to_json(&self) -> Json {
+        const CLIENT: u8 = 3;
+        let attributes: Vec<Json> = self.attributes.iter().map(|(key, value)| text(key, value)).collect();
+        json!({
+            "traceId": self.trace_id,
+            "spanId": self.span_id,
+            "parentSpanId": self.parent_id,
+            "name": self.name,
+            "kind": CLIENT,
+            "startTimeUnixNano": time(self.began_ns, Duration::ZERO),
+            "endTimeUnixNano": time(self.began_ns, self.took),
+            "attributes": attributes,
+            "status": {"code": if self.failed { 2 } else { 0 }},
+        })
+    }
+}
+
+/// A time as OTLP writes it: a text, for JSON numbers are too small for it.
+fn time(began_ns: i64, after: Duration) -> String {
+    let after = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX);
+    began_ns.saturating_add(after).to_string()
 }
 
 fn text(key: &str, value: &str) -> Json {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::spans::Span;
-use crate::os::random;
-use crate::proof::to_hex;
+use crate::web::next_span;
 
 /// A trace that a request belongs to.
 #[derive(Debug, Clone)]
@@ -24,11 +23,7 @@ impl Trace {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let incoming =
             headers.get("traceparent").and_then(|value| value.to_str().ok()).filter(|text| is_sound(text));
-        let outgoing = incoming.and_then(|text| {
-            let span = random::secret_bytes::<8>().ok()?;
-            let (trace, flags) = (text.get(3..35)?, text.get(53..55)?);
-            HeaderValue::from_str(&format!("00-{trace}-{}-{flags}", to_hex(span.as_slice()))).ok()
-        });
+        let outgoing = incoming.and_then(|text| HeaderValue::from_str(&next_span(text)?).ok());
         Self { incoming: incoming.map(str::to_owned), outgoing, span: None }
     }
 }

@@ -25,9 +25,9 @@ use super::telling::Telling;
 use crate::a2a::TaskId;
 use crate::limits;
 use crate::os::{clock, random};
-use crate::proof::{Seed, to_hex};
+use crate::proof::Seed;
 use crate::timestamp::Timestamp;
-use crate::web::{Client, Post, WebFault};
+use crate::web::{Client, Post, WebFault, next_span};
 
 /// Where updates come from.
 pub trait Updates: fmt::Debug + Send + Sync {
@@ -445,13 +445,6 @@ fn judge(sent: Result<StatusCode, WebFault>) -> (Outcome, Result<(), (String, bo
             (outcome, Err((fault.to_string(), false)))
         }
     }
-}
-
-/// The same trace, with a span of our own.
-fn next_span(traceparent: &str) -> Option<String> {
-    let (trace, flags) = (traceparent.get(3..35)?, traceparent.get(53..55)?);
-    let span = random::secret_bytes::<8>().ok()?;
-    Some(format!("00-{trace}-{}-{flags}", to_hex(span.as_slice())))
 }
 
 /// Between half of it and all of it, so that those who failed together do not come back together.

@@ -10,10 +10,12 @@
 mod address;
 mod client;
 mod names;
+mod trace;
 
 pub use address::{AddressFault, WebAddress};
 pub use client::{Client, ClientFault, Post, Reply, WebFault};
 pub use names::{Names, SystemNames};
+pub use trace::next_span;
 
 #[cfg(test)]
 mod tests;

@@ -89,12 +89,12 @@ impl Talk {
         Ok(Reply::Result(match &call.ask {
             // Nobody hears the stream of a notification.
             Ask::Send(submission) | Ask::Stream(submission) if silent => {
-                self.hear(&submission.message, version).await?;
+                self.take_in(submission, version).await?;
                 Json::Null
             }
             Ask::Send(submission) => self.send(submission, version).await?,
             Ask::Stream(submission) => {
-                let heard = self.hear(&submission.message, version).await?;
+                let heard = self.take_in(submission, version).await?;
                 return self.stream_of(&heard, (id.clone(), version)).await.map(Reply::Stream);
             }
             Ask::GetTask { id, history_length } => {
@@ -112,20 +112,13 @@ impl Talk {
                 }
             }
             Ask::ExtendedCard => self.extended_card()?,
-            Ask::SetPush { .. } | Ask::GetPush { .. } | Ask::ListPush { .. } | Ask::DeletePush { .. } => {
-                return Err(RpcError::new(
-                    ErrorCode::PushNotSupported,
-                    "push notifications are not configured",
-                ));
+            Ask::SetPush { id, config } => self.set_push(id, config, version).await?,
+            Ask::GetPush { id, config_id } => self.get_push(id, config_id.as_deref(), version).await?,
+            Ask::ListPush { id, page_size, page_token } => {
+                self.list_push(id, *page_size, page_token.as_deref(), version).await?
             }
-            Ask::Ai { .. } => {
-                return Err(RpcError::at(
-                    ErrorCode::UnsupportedOperation,
-                    "/method",
-                    "no model gateway is configured",
-                    "the operator sets [ai] url",
-                ));
-            }
+            Ask::DeletePush { id, config_id } => self.delete_push(id, config_id, version).await?,
+            Ask::Ai { params } => self.ask_model(call.method, params).await?,
         }))
     }
 
@@ -140,7 +133,7 @@ impl Talk {
         };
         let base_url = self.app.base_url();
         let asks = CallerCard { role: caller.role(), agent_id: caller.agent_id() };
-        Ok(card_at(&base_url).extended(&asks))
+        Ok(card_at(&self.app, &base_url).extended(&asks))
     }
 }
 

@@ -259,7 +259,7 @@ impl Backlog {
 }
 
 impl Attempt {
-    fn stream_id(&self) -> String {
+    pub(super) fn stream_id(&self) -> String {
         let (handoff_id, attempt) = (self.handoff_id.as_str(), self.row.attempt);
         StreamId::Handoff { handoff_id, attempt }.to_string()
     }

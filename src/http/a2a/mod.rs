@@ -5,7 +5,10 @@
 //! for, is decided here.
 
 mod answering;
+mod delivering;
 mod following;
+mod models;
+mod pushing;
 mod sending;
 mod talk;
 mod tasks;
@@ -22,12 +25,18 @@ use super::problem::{Kind, Problem};
 use crate::a2a::{self, Card, ErrorCode, Finding, Id, RpcError, Version};
 
 pub(super) use answering::rpc;
+pub(super) use delivering::{courier, deliver};
 pub(super) use following::stream;
 
 impl App {
     /// Does this endpoint take callers without a token?
     pub(super) fn lets_in(&self, endpoint: &Endpoint) -> bool {
-        endpoint.open_to_anyone && self.settings.a2a.anonymous && self.address.ip().is_loopback()
+        endpoint.open_to_anyone && self.lets_anyone_in()
+    }
+
+    /// Is A2A open to everybody on this machine?
+    fn lets_anyone_in(&self) -> bool {
+        self.settings.a2a.anonymous && self.address.ip().is_loopback()
     }
 
     /// Where clients reach us.
@@ -41,14 +50,14 @@ impl App {
 }
 
 /// What the card says of this gateway, at this address.
-fn card_at(base_url: &str) -> Card<'_> {
-    Card { base_url, version: env!("CARGO_PKG_VERSION"), push: false, ai: false }
+fn card_at<'c>(app: &App, base_url: &'c str) -> Card<'c> {
+    Card { base_url, version: env!("CARGO_PKG_VERSION"), push: true, ai: app.models.is_some() }
 }
 
 /// `GET /.well-known/agent-card.json`.
 pub(super) async fn card(call: Call) -> Answer {
     let base_url = call.app.base_url();
-    let card = card_at(&base_url).to_json();
+    let card = card_at(&call.app, &base_url).to_json();
     let etag = a2a::etag(&card);
     let known = call.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let mut response = if known.is_some_and(|known| names(known, &etag)) {

@@ -36,7 +36,7 @@ struct Handing {
 impl Talk {
     /// `message/send`.
     pub(super) async fn send(&self, submission: &Submission, version: Version) -> Result<Json, RpcError> {
-        let heard = self.hear(&submission.message, version).await?;
+        let heard = self.take_in(submission, version).await?;
         let configuration = &submission.configuration;
         let patience = if configuration.wait { limits::A2A_WAIT_S } else { 0 };
         let found = self.settled(&heard, Duration::from_secs(patience)).await?;

@@ -41,6 +41,21 @@ impl Talk {
         }
     }
 
+    /// Nobody asks: somebody is told, under the rules as they are now.
+    pub(super) fn in_the_name_of(app: Arc<App>, who: Who) -> Self {
+        let rules = app.rules.current();
+        Self {
+            policies: rules.in_force.policies.clone(),
+            name: who.name(),
+            who,
+            rules,
+            app,
+            traceparent: None,
+            last_event_id: None,
+            takes_streams: false,
+        }
+    }
+
     /// The same, for whoever tells of a task after the request is answered.
     pub(super) fn again(&self) -> Self {
         Self {

@@ -139,7 +139,8 @@ impl Talk {
         self.look(id).await?.ok_or_else(|| RpcError::task_not_found(&id.to_string()))
     }
 
-    async fn look(&self, id: &TaskId) -> Result<Option<Found>, RpcError> {
+    /// The same; nothing for one that they do not see.
+    pub(super) async fn look(&self, id: &TaskId) -> Result<Option<Found>, RpcError> {
         self.who.must(Act::ReadHandoffs)?;
         let (id, who, name, policies) =
             (id.clone(), self.who.clone(), self.name.clone(), self.policies.clone());
