@@ -16,6 +16,8 @@ mod api {
     mod conversation;
     mod delegated;
     mod harness;
+    #[path = "../push/receiver.rs"]
+    mod receiver;
     mod route;
     mod wire;
 
@@ -30,8 +32,10 @@ mod api {
     mod hostile;
     mod humans;
     mod mentions;
+    mod models;
     mod people_cli;
     mod promotion;
+    mod pushing;
     mod rules;
     mod shutdown;
     mod signing;

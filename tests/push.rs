@@ -11,6 +11,7 @@
 mod push {
     mod book;
     mod deliveries;
+    mod documentation;
     mod hostile;
     mod receiver;
     mod stage;

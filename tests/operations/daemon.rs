@@ -64,9 +64,18 @@ impl Daemon {
     }
 
     pub(crate) fn submit(&self, body: &str, traceparent: Option<&str>) -> (u16, Json) {
+        self.post("/v1/handoffs", body, traceparent)
+    }
+
+    /// A JSON-RPC request.
+    pub(crate) fn rpc(&self, body: &str) -> (u16, Json) {
+        self.post("/rpc", body, None)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &str, traceparent: Option<&str>) -> (u16, Json) {
         let agent = agent();
         let mut request = agent
-            .post(format!("http://{}/v1/handoffs", self.address))
+            .post(format!("http://{}{path}", self.address))
             .header("Authorization", format!("Bearer {}", self.token()))
             .header("Content-Type", "application/json");
         if let Some(traceparent) = traceparent {

@@ -1,12 +1,13 @@
 //! The pages, held against the daemon.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use handoffd::http::problems_markdown;
+use serde_json::Value as Json;
 
 use crate::daemon::{Daemon, until, workspace};
 
@@ -56,15 +57,25 @@ fn every_example_in_the_pages_works() {
     run_examples("promotion.md", 5);
 }
 
-#[test]
-fn every_metric_is_explained_and_none_else() {
+/// What `/metrics` says after a reason, a problem and a JSON-RPC request, for what is counted by them.
+fn metrics() -> String {
     let workspace = workspace();
     let daemon = Daemon::start(workspace.path(), &[]);
-    // A reason and a problem, for what is counted by them.
     assert_eq!(daemon.submit("{}", None).0, 422);
     assert_eq!(daemon.get("/v1/audit?nonsense=1").0, 400);
+    assert_eq!(
+        daemon.rpc(r#"{"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "x"}}"#).0,
+        200
+    );
     daemon.get("/metrics");
     let (_, text) = daemon.get("/metrics");
+    daemon.stop();
+    text
+}
+
+#[test]
+fn every_metric_is_explained_and_none_else() {
+    let text = metrics();
     let there: BTreeSet<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     assert!(there.len() > 20, "{there:?}");
@@ -74,7 +85,57 @@ fn every_metric_is_explained_and_none_else() {
         .filter_map(|line| line.strip_prefix("| `handoffd_").map(|_| line.split('`').nth(1).unwrap()))
         .collect();
     assert_eq!(explained, there);
-    daemon.stop();
+}
+
+/// The expressions of a dashboard, and whatever else is asked of Prometheus in it.
+fn expressions(dashboard: &Json) -> Vec<String> {
+    match dashboard {
+        Json::Object(members) => {
+            let own = members.iter().filter(|(name, _)| matches!(name.as_str(), "expr" | "query"));
+            let own = own.filter_map(|(_, value)| value.as_str().map(str::to_owned));
+            own.chain(members.values().flat_map(expressions)).collect()
+        }
+        Json::Array(items) => items.iter().flat_map(expressions).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The dashboard asks for series that there are, draws every metric, and of what takes time all three percentiles.
+#[test]
+fn the_dashboard_draws_every_metric_and_none_else() {
+    let text = metrics();
+    let kinds: BTreeMap<&str, &str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+    let endings = |kind: &str| match kind {
+        "counter" => &["_total"][..],
+        "histogram" => &["_bucket"],
+        "info" => &["_info"],
+        _ => &[""],
+    };
+    let series: BTreeMap<String, &str> = kinds
+        .iter()
+        .flat_map(|(name, kind)| endings(kind).iter().map(move |ending| (format!("{name}{ending}"), *name)))
+        .collect();
+    let dashboard: Json = serde_json::from_str(&page("dashboards/handoffd.json")).unwrap();
+    let mut drawn: BTreeSet<&str> = BTreeSet::new();
+    let mut percentiles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let expressions = expressions(&dashboard);
+    for expression in &expressions {
+        for rest in expression.split("handoffd_").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let name = format!("handoffd_{}", &rest[..end]);
+            let metric = series.get(&name).unwrap_or_else(|| panic!("{name} is not there: {expression}"));
+            drawn.insert(metric);
+            if let Some(quantile) = expression.strip_prefix("histogram_quantile(") {
+                percentiles.entry(metric).or_default().push(quantile.split(',').next().unwrap());
+            }
+        }
+    }
+    assert_eq!(drawn, kinds.keys().copied().collect());
+    let histograms = kinds.iter().filter(|(_, kind)| **kind == "histogram").map(|(name, _)| *name);
+    for name in histograms {
+        assert_eq!(percentiles.get(name).map(Vec::as_slice), Some(&["0.5", "0.95", "0.99"][..]), "{name}");
+    }
 }
 
 /// Every `what` of `/readyz` is in the source once, and so is a row for it in the page.

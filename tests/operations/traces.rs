@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::daemon::{CANONICAL, Daemon, until, workspace};
 
@@ -113,4 +113,56 @@ fn a_collector_that_is_gone_costs_spans_and_nothing_else() {
     until(|| daemon.get("/metrics").1.contains("\nhandoffd_spans_dropped_total 1\n"));
     assert_eq!(daemon.submit_as("hs_traced_0002"), 201);
     daemon.stop();
+}
+
+#[test]
+fn what_the_gateway_sends_out_is_told_to_the_collector_in_the_trace_that_it_belongs_to() {
+    let (address, heard) = collector();
+    // Both answer everybody with an empty object.
+    let ((webhook, told), (models, asked)) = (collector(), collector());
+    let workspace = workspace();
+    let (endpoint, models) = (format!("http://{address}"), format!("http://{models}"));
+    let daemon = Daemon::start(
+        workspace.path(),
+        &[
+            ("HANDOFFD_OTLP_ENDPOINT", &endpoint),
+            ("HANDOFFD_A2A_PUSH_ALLOW", "127.0.0.0/8"),
+            ("HANDOFFD_AI_URL", &models),
+        ],
+    );
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let trace = format!("00-{TRACE}-b7ad6b7169203331-01");
+    let spec: Json = serde_json::from_str(CANONICAL).unwrap();
+    let message = json!({"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "data", "data": spec}]});
+    let configuration =
+        json!({"blocking": false, "pushNotificationConfig": {"url": format!("http://{webhook}/")}});
+    let params = json!({"message": message, "configuration": configuration});
+    let send = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params});
+    let (_, answer) = daemon.post("/rpc", &send.to_string(), Some(&trace));
+    assert_eq!(answer["result"]["status"]["state"], "submitted", "{answer}");
+    let chat = json!({"jsonrpc": "2.0", "id": 2, "method": "ai/chat", "params": {"model": "m"}});
+    assert_eq!(daemon.post("/rpc", &chat.to_string(), Some(&trace)).1["result"], json!({}));
+    // The task began, and can be claimed.
+    let sent = [told.recv().unwrap(), told.recv().unwrap(), asked.recv().unwrap()];
+    until(|| daemon.get("/metrics").1.contains("handoffd_push_attempts_total{outcome=\"delivered\"} 2"));
+    daemon.stop();
+
+    let mut spans: Vec<Json> = Vec::new();
+    while spans.iter().filter(|span| span["kind"] == 3).count() < 3 {
+        let (_, body) = heard.recv().unwrap();
+        spans.extend(body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone());
+    }
+    let client: Vec<&Json> = spans.iter().filter(|span| span["kind"] == 3).collect();
+    let mut names: Vec<&str> = client.iter().map(|span| span["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ai", "push", "push"]);
+    for span in client {
+        assert_eq!((&span["traceId"], &span["parentSpanId"]), (&json!(TRACE), &json!("b7ad6b7169203331")));
+        // The span that the other side was told of.
+        let id = span["spanId"].as_str().unwrap();
+        assert!(
+            sent.iter().any(|(head, _)| head.contains(&format!("traceparent: 00-{TRACE}-{id}-01"))),
+            "{id}"
+        );
+    }
 }

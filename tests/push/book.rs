@@ -1,6 +1,8 @@
 //! Configs as they are kept: whose they are, how many there may be, and what of them outlives a restart.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
 
 use handoffd::a2a::Version;
 use handoffd::limits;
@@ -86,7 +88,7 @@ fn a_document_that_cannot_be_read_is_named_and_left_alone() {
 }
 
 #[test]
-fn a_task_and_an_owner_have_so_many_and_no_more() {
+fn a_task_has_so_many_and_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let book = open_book(directory.path());
     let names: Vec<&'static str> =
@@ -100,6 +102,66 @@ fn a_task_and_an_owner_have_so_many_and_no_more() {
     // One that is there can be set again.
     book.set(Setting { config_id: "c3", ..Setting::default() }.of(&task(1), "https://new.example")).unwrap();
     assert_eq!(book.list(&task(1), &owner("router")).len(), limits::PUSH_CONFIGS_OF_TASK_MAX);
+}
+
+/// Fills a directory with so many tasks of ten configs each, without waiting for the disk each time.
+fn fill(directory: &Path, tasks: usize, owner_of: impl Fn(usize) -> String, end_first: bool) {
+    let book = open_book(directory);
+    let names: Vec<&'static str> =
+        (0..limits::PUSH_CONFIGS_OF_TASK_MAX).map(|n| &*format!("c{n}").leak()).collect();
+    for config_id in names {
+        book.set(Setting { config_id, ..Setting::default() }.of(&task(0), URL)).unwrap();
+    }
+    let first = directory.join("push").join(format!("{}.json", task(0)));
+    let text = std::fs::read_to_string(&first).unwrap();
+    std::fs::remove_file(&first).unwrap();
+    for n in 0..tasks {
+        let mut text = text.replace(&task(0).to_string(), &task(n).to_string());
+        text = text.replace("\"router\"", &format!("\"{}\"", owner_of(n)));
+        if end_first && n == 0 {
+            // One of its ten has ended.
+            text = text.replacen(
+                "\"delivered\":0",
+                "\"delivered\":7,\"ended\":{\"at\":\"2026-02-18T19:38:00Z\"}",
+                1,
+            );
+        }
+        let path = directory.join("push").join(format!("{}.json", task(n)));
+        let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn an_owner_has_so_many_and_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path(), limits::PUSH_CONFIGS_OF_OWNER_MAX / 10, |_| "router".to_owned(), false);
+    let book = open_book(directory.path());
+    assert_eq!(book.open_count(), limits::PUSH_CONFIGS_OF_OWNER_MAX);
+    let refused = book.set(Setting::default().of(&task(9_000), URL));
+    assert!(matches!(refused, Err(BookFault::Full("this caller"))), "{refused:?}");
+    assert!(book.list(&task(9_000), &owner("router")).is_empty());
+    book.set(Setting { owner: "other", ..Setting::default() }.of(&task(9_000), URL)).unwrap();
+    // One that is deleted makes room.
+    book.delete(&task(1), &owner("router"), "c1").unwrap().unwrap();
+    book.set(Setting::default().of(&task(9_000), URL)).unwrap();
+}
+
+#[test]
+fn all_together_have_so_many_and_what_has_ended_gives_way() {
+    for end_first in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let tasks = limits::PUSH_CONFIGS_MAX / 10;
+        fill(directory.path(), tasks, |n| format!("router-{}", n % 8), end_first);
+        let book = open_book(directory.path());
+        let set = book.set(Setting::default().of(&task(9_000), URL));
+        assert_eq!(set.is_ok(), end_first, "{set:?}");
+        let of_first = book.list(&task(0), &owner("router-0")).len();
+        assert_eq!(of_first, if end_first { 9 } else { 10 });
+        if !end_first {
+            assert!(matches!(set, Err(BookFault::Full("this gateway"))));
+        }
+    }
 }
 
 #[test]

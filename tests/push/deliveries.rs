@@ -127,7 +127,7 @@ fn base64url(text: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_receiver_can_tell_that_it_is_us_and_that_nothing_was_changed() {
-    let receiver = Receiver::start(|n| Answer::Status(if n == 0 { 500 } else { 200 }));
+    let receiver = Receiver::start(|n, _| Answer::Status(if n == 0 { 500 } else { 200 }));
     let directory = tempfile::tempdir().unwrap();
     let scene = Scene::local(directory.path());
     let (task, url) = (task(1), receiver.url("/hook"));
@@ -154,7 +154,7 @@ async fn a_receiver_can_tell_that_it_is_us_and_that_nothing_was_changed() {
 #[tokio::test]
 async fn what_is_not_taken_is_sent_again_and_nothing_overtakes_it() {
     // No, no, yes; and then again for the third.
-    let receiver = Receiver::start(|n| match n {
+    let receiver = Receiver::start(|n, _| match n {
         0 | 1 | 4 => Answer::Status(503),
         5 => Answer::Silence,
         _ => Answer::Status(200),
@@ -177,7 +177,7 @@ async fn what_is_not_taken_is_sent_again_and_nothing_overtakes_it() {
 async fn a_redirect_leads_nowhere() {
     let elsewhere = Receiver::willing();
     let to = elsewhere.url("/there");
-    let receiver = Receiver::start(move |_| Answer::Redirect(to.clone()));
+    let receiver = Receiver::start(move |_, _| Answer::Redirect(to.clone()));
     let directory = tempfile::tempdir().unwrap();
     let scene = Scene::local(directory.path());
     let task = task(1);
@@ -194,8 +194,9 @@ async fn a_redirect_leads_nowhere() {
 async fn a_receiver_that_has_had_its_time_is_given_up_visibly_and_goes_on_where_it_stopped() {
     let well = Arc::new(AtomicBool::new(false));
     let now = well.clone();
-    let receiver =
-        Receiver::start(move |n| Answer::Status(if n < 2 || now.load(Ordering::SeqCst) { 200 } else { 500 }));
+    let receiver = Receiver::start(move |n, _| {
+        Answer::Status(if n < 2 || now.load(Ordering::SeqCst) { 200 } else { 500 })
+    });
     let other = Receiver::willing();
     let directory = tempfile::tempdir().unwrap();
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
@@ -234,7 +235,7 @@ async fn a_receiver_that_has_had_its_time_is_given_up_visibly_and_goes_on_where_
 
 #[tokio::test]
 async fn a_receiver_that_is_gone_and_an_owner_who_may_not_read_are_told_nothing_more() {
-    let gone = Receiver::start(|_| Answer::Status(410));
+    let gone = Receiver::start(|_, _| Answer::Status(410));
     let spared = Receiver::willing();
     let directory = tempfile::tempdir().unwrap();
     let scene = Scene::local(directory.path());
@@ -251,7 +252,7 @@ async fn a_receiver_that_is_gone_and_an_owner_who_may_not_read_are_told_nothing_
 
 #[tokio::test]
 async fn slow_receivers_of_one_owner_hold_up_nobody_else() {
-    let slow = Receiver::start(|_| Answer::Silence);
+    let slow = Receiver::start(|_, _| Answer::Silence);
     let quick = Receiver::willing();
     let directory = tempfile::tempdir().unwrap();
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);

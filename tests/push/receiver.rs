@@ -1,4 +1,6 @@
-//! A webhook: a real listener on this machine that writes down what comes and answers as it is told.
+//! A webhook, or any other server: a real listener on this machine that writes down what comes and answers as it is told.
+
+#![allow(dead_code, reason = "two test programs share it, and each needs a part")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,6 +31,7 @@ impl Received {
 /// What it does with the n-th request, counted from 0.
 pub(super) enum Answer {
     Status(u16),
+    Json(u16, Json),
     Redirect(String),
     /// Takes the request and never answers.
     Silence,
@@ -41,7 +44,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
+    pub(super) fn start(answer: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (received, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
@@ -59,7 +62,7 @@ impl Receiver {
 
     /// One that says yes to everything.
     pub(super) fn willing() -> Self {
-        Self::start(|_| Answer::Status(204))
+        Self::start(|_, _| Answer::Status(204))
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -75,15 +78,22 @@ impl Receiver {
     }
 }
 
-fn serve(stream: TcpStream, all: &Mutex<Vec<Received>>, answer: &dyn Fn(usize) -> Answer) {
+fn serve(stream: TcpStream, all: &Mutex<Vec<Received>>, answer: &dyn Fn(usize, &Received) -> Answer) {
     let mut reader = BufReader::new(stream);
     let Some(received) = read(&mut reader) else { return };
     let n = {
         let mut all = all.lock().unwrap();
-        all.push(received);
+        all.push(received.clone());
         all.len() - 1
     };
-    let head = match answer(n) {
+    let head = match answer(n, &received) {
+        Answer::Json(status, body) => {
+            let body = body.to_string();
+            let length = body.len();
+            format!(
+                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            )
+        }
         Answer::Status(status) => format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n"),
         Answer::Redirect(to) => {
             format!("HTTP/1.1 307 X\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n")
