@@ -271,7 +271,9 @@ impl EngineHandle {
     /// Places in line, or a fault at once.
     fn take_places(&self, places: usize) -> Result<(), EngineFault> {
         let shared = &self.shared;
-        if shared.waiting.fetch_add(places, Ordering::AcqRel) + places > shared.waiting_max {
+        let before = shared.waiting.fetch_add(places, Ordering::AcqRel);
+        // Many who come together and find nobody in line may all come in: otherwise they never could.
+        if before > 0 && before + places > shared.waiting_max {
             shared.waiting.fetch_sub(places, Ordering::AcqRel);
             return Err(EngineFault::Busy);
         }

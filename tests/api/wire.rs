@@ -30,10 +30,11 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The code of a problem; of a Decision, the code of its first reason.
+    /// The code of a problem, in JSON-RPC too; of a Decision, the code of its first reason.
     pub(crate) fn code(&self) -> String {
         let json = self.json();
         let code = json.get("code").or_else(|| json.pointer("/reasons/0/code"));
+        let code = code.or_else(|| json.pointer("/error/data/codes/0"));
         code.and_then(Json::as_str).unwrap_or_default().to_owned()
     }
 }

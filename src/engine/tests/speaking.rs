@@ -115,7 +115,10 @@ fn a_task_without_a_task_spec_is_gone_on_with_once_and_by_its_own_caller() {
         spec["source"]["agentId"] = json!("other-router");
         spec
     };
-    assert_eq!(taken(say(&engine, handing("m7", &foreign, None, &world))), place(Some("task_otherwise"), None));
+    assert_eq!(
+        taken(say(&engine, handing("m7", &foreign, None, &world))),
+        place(Some("task_otherwise"), None)
+    );
     assert!(matches!(say(&engine, nobody("m8", "task_otherwise", false)), Ok(Said::Over)));
     engine.stop();
 }

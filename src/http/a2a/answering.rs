@@ -95,7 +95,10 @@ impl Talk {
             Ask::Send(submission) => self.send(submission, version).await?,
             Ask::Stream(submission) => {
                 let heard = self.take_in(submission, version).await?;
-                return self.stream_of(&heard, (id.clone(), version)).await.map(Reply::Stream);
+                return self
+                    .stream_of(&heard, &submission.message, (id.clone(), version))
+                    .await
+                    .map(Reply::Stream);
             }
             Ask::GetTask { id, history_length } => {
                 let wanted = Wanted { history_length: *history_length, ..Wanted::all(version) };

@@ -137,7 +137,7 @@ impl Source {
     ) -> Result<Vec<Telling>, Unreadable> {
         let mut found = self.find(task, owner).await?;
         if let (TaskId::Asked(_), Found::Attempt(attempt)) = (task, &found) {
-            let known = lock(&self.streams).insert(attempt.stream_id(), task.clone());
+            let known = lock(&self.streams).insert(attempt.stream.stream_id(), task.clone());
             if known.is_none() {
                 // From here on its stream is heard; what came before is read.
                 found = self.find(task, owner).await?;
@@ -146,7 +146,7 @@ impl Source {
         Ok(match &found {
             Found::Attempt(attempt) => {
                 let mut tellings = Vec::new();
-                attempt.fold(None, |update| {
+                attempt.stream.fold(None, |update| {
                     if update.id() >= from && tellings.len() < count_max {
                         tellings.push(Telling::from(update));
                     }

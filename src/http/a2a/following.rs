@@ -14,8 +14,8 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::sending::Heard;
 use super::talk::Talk;
-use super::tasks::{Asked, Attempt, Found, Wanted};
-use crate::a2a::{self, ErrorCode, Id, Life, RpcError, TaskId, Update, Version, resume_from};
+use super::tasks::{Asked, Found, Stream, Wanted};
+use crate::a2a::{self, ErrorCode, Id, Life, Message, RpcError, TaskId, Update, Version, resume_from};
 use crate::gateway::{Listener, Told};
 use crate::http::call::Call;
 use crate::http::endpoint::Answer;
@@ -24,7 +24,7 @@ use crate::limits;
 use crate::os::clock;
 use crate::timestamp::Timestamp;
 use crate::views::AskedState;
-use crate::wire::{Contracts, Envelope, StreamId};
+use crate::wire::{Contracts, Envelope};
 
 /// The form that a stream is told in.
 #[derive(Debug, Clone)]
@@ -128,10 +128,18 @@ impl Talk {
     pub(super) async fn stream_of(
         &self,
         heard: &Heard,
+        message: &Message,
         (rpc_id, version): (Id, Version),
     ) -> Result<Response, RpcError> {
         let form = Form::Rpc { id: rpc_id, version };
-        self.follow(&heard.id, form, Begin::First, heard.answer.as_ref()).await
+        let Some(fresh) = &heard.fresh else {
+            return self.follow(&heard.id, form, Begin::First, heard.answer.as_ref()).await;
+        };
+        let stream = self.fresh(&heard.id, fresh, message).await?;
+        let listener = self.app.gateway.listen(fresh.next());
+        let (teller, response) = self.teller(form);
+        self.tell_of(teller, stream, Begin::First, heard.answer.as_ref(), listener)?;
+        Ok(response)
     }
 
     async fn follow(
@@ -144,25 +152,9 @@ impl Talk {
         // In this order: what becomes durable in between is both read and heard, and told once.
         let listener = self.app.gateway.listen(self.app.gateway.engine().head() + 1);
         let found = self.find(id).await?;
-        let (sender, events) = mpsc::channel(limits::A2A_STREAM_EVENTS);
-        let mut teller = Teller { form, sender, stopping: self.app.stopping.subscribe() };
+        let (mut teller, response) = self.teller(form);
         match found {
-            Found::Attempt(attempt) => {
-                let told = Backlog::of(&attempt, answer, begin);
-                if told.is_refused(teller.form.version(), begin) {
-                    return Err(ended());
-                }
-                let snapshot = told.wants_snapshot(begin).then(|| {
-                    let wanted = Wanted::all(teller.form.version());
-                    Found::Attempt(attempt.clone()).to_json(answer, &wanted)
-                });
-                let talk = self.again();
-                let metrics = self.app.metrics.clone();
-                tokio::spawn(async move {
-                    let _open = metrics.stream_opened();
-                    teller.attempt(&talk, &attempt, told, snapshot, listener).await;
-                });
-            }
+            Found::Attempt(attempt) => self.tell_of(teller, attempt.stream, begin, answer, listener)?,
             Found::Asked(asked) => {
                 if asked.is_over() && teller.form.version() == Version::V1_0 && begin == Begin::Now {
                     return Err(ended());
@@ -175,38 +167,81 @@ impl Talk {
                 });
             }
         }
+        Ok(response)
+    }
+
+    /// Somebody who tells, and the answer in which it is told.
+    fn teller(&self, form: Form) -> (Teller, Response) {
+        let (sender, events) = mpsc::channel(limits::A2A_STREAM_EVENTS);
         let beat = KeepAlive::new().interval(Duration::from_secs(limits::A2A_HEARTBEAT_S)).text("");
-        Ok(Sse::new(ReceiverStream::new(events)).keep_alive(beat).into_response())
+        let response = Sse::new(ReceiverStream::new(events)).keep_alive(beat).into_response();
+        (Teller { form, sender, stopping: self.app.stopping.subscribe() }, response)
+    }
+
+    /// Has an attempt told, unless there is nothing to tell.
+    fn tell_of(
+        &self,
+        mut teller: Teller,
+        stream: Stream,
+        begin: Begin,
+        answer: Option<&Json>,
+        listener: Listener,
+    ) -> Result<(), RpcError> {
+        let version = teller.form.version();
+        let told = Backlog::of(&stream, answer, begin);
+        if told.is_refused(version, begin) {
+            return Err(ended());
+        }
+        let snapshot = told.wants_snapshot(begin).then(|| stream.to_json(answer, &Wanted::all(version)));
+        let (talk, metrics) = (self.again(), self.app.metrics.clone());
+        tokio::spawn(async move {
+            let _open = metrics.stream_opened();
+            teller.attempt(&talk, &stream, told, snapshot, listener).await;
+        });
+        Ok(())
     }
 
     /// The task of a message, once there is something for its sender to do, nothing more to wait for, or the time is
     /// over.
-    pub(super) async fn settled(&self, heard: &Heard, patience: Duration) -> Result<Found, RpcError> {
-        let mut listener = self.app.gateway.listen(self.app.gateway.engine().head() + 1);
-        let found = self.find(&heard.id).await?;
-        let Found::Attempt(attempt) = &found else { return Ok(found) };
-        let mut life = attempt.fold(heard.answer.as_ref(), drop);
-        if patience.is_zero() || life.is_settled() {
-            return Ok(found);
-        }
-        let stream_id = attempt.stream_id();
-        let mut stopping = self.app.stopping.subscribe();
-        let settles = async {
-            while let Some(told) = listener.next_where(|told| told.stream_id == stream_id).await {
-                if let Some(envelope) = Envelope::read_again(&told.entry.wire) {
-                    life.take(&envelope, None);
-                }
-                if life.is_settled() {
-                    return;
+    pub(super) async fn settled(
+        &self,
+        heard: &Heard,
+        message: &Message,
+        wanted: &Wanted,
+        patience: Duration,
+    ) -> Result<Json, RpcError> {
+        let gateway = &self.app.gateway;
+        let (stream, mut listener) = match &heard.fresh {
+            Some(fresh) => (self.fresh(&heard.id, fresh, message).await?, gateway.listen(fresh.next())),
+            None => {
+                let listener = gateway.listen(gateway.engine().head() + 1);
+                match self.find(&heard.id).await? {
+                    Found::Attempt(attempt) => (attempt.stream, listener),
+                    asked => return Ok(asked.to_json(heard.answer.as_ref(), wanted)),
                 }
             }
         };
-        tokio::select! {
-            () = settles => {}
-            _ = stopping.wait_for(|stopping| *stopping) => {}
-            () = tokio::time::sleep(patience) => {}
+        let mut life = stream.fold(heard.answer.as_ref(), drop);
+        if !patience.is_zero() && !life.is_settled() {
+            let stream_id = stream.stream_id();
+            let mut stopping = self.app.stopping.subscribe();
+            let settles = async {
+                while let Some(told) = listener.next_where(|told| told.stream_id == stream_id).await {
+                    if let Some(envelope) = Envelope::read_again(&told.entry.wire) {
+                        life.take(&envelope, None);
+                    }
+                    if life.is_settled() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = settles => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+                () = tokio::time::sleep(patience) => {}
+            }
         }
-        self.find(&heard.id).await
+        Ok(stream.told_by(&life, wanted))
     }
 }
 
@@ -228,14 +263,14 @@ struct Backlog {
 }
 
 impl Backlog {
-    fn of(attempt: &Attempt, answer: Option<&Json>, begin: Begin) -> Self {
+    fn of(stream: &Stream, answer: Option<&Json>, begin: Begin) -> Self {
         let from = match begin {
             Begin::First => 1,
             Begin::Now => u64::MAX,
             Begin::From { update, .. } => update,
         };
         let mut updates = Vec::new();
-        let life = attempt.fold(answer, |update| {
+        let life = stream.fold(answer, |update| {
             if update.id() >= from {
                 updates.push(update);
             }
@@ -255,13 +290,6 @@ impl Backlog {
             Begin::Now => true,
             Begin::From { snapshot, .. } => snapshot || (self.life.is_ended() && self.updates.is_empty()),
         }
-    }
-}
-
-impl Attempt {
-    pub(super) fn stream_id(&self) -> String {
-        let (handoff_id, attempt) = (self.handoff_id.as_str(), self.row.attempt);
-        StreamId::Handoff { handoff_id, attempt }.to_string()
     }
 }
 
@@ -290,7 +318,7 @@ impl Teller {
     async fn attempt(
         &mut self,
         talk: &Talk,
-        attempt: &Attempt,
+        stream: &Stream,
         Backlog { mut life, updates }: Backlog,
         snapshot: Option<Json>,
         mut listener: Listener,
@@ -309,11 +337,11 @@ impl Teller {
         if ended {
             return;
         }
-        let stream_id = attempt.stream_id();
+        let stream_id = stream.stream_id();
         while let Some(told) = self.next(&mut listener, |told| told.stream_id == stream_id).await {
             let Some(envelope) = Envelope::read_again(&told.entry.wire) else { continue };
             let words = match told.kind.as_str() {
-                "message.sent" => talk.words_of(&attempt.id, &envelope).await,
+                "message.sent" => talk.words_of(&stream.id, &envelope).await,
                 _ => None,
             };
             if let Some(update) = life.take(&envelope, words.as_ref()) {
@@ -354,8 +382,8 @@ impl Teller {
             let Some(id) = TaskId::parse(&task_id) else { return };
             match talk.find(&id).await {
                 Ok(Found::Attempt(attempt)) => {
-                    let backlog = Backlog::of(&attempt, None, Begin::First);
-                    return Box::pin(self.attempt(talk, &attempt, backlog, None, listener)).await;
+                    let backlog = Backlog::of(&attempt.stream, None, Begin::First);
+                    return Box::pin(self.attempt(talk, &attempt.stream, backlog, None, listener)).await;
                 }
                 Ok(Found::Asked(asked)) if asked.claim.state != AskedState::Open => {
                     let wanted = Wanted::all(self.form.version());

@@ -49,7 +49,7 @@ impl Talk {
         // Where the task stands now is told first: it may have ended before anybody asked.
         let mut from = 1;
         if let Found::Attempt(attempt) = &found {
-            attempt.fold(None, |update| from = update.id());
+            attempt.stream.fold(None, |update| from = update.id());
         }
         Ok(self.register(id, config, version, from).await?.to_json(version))
     }

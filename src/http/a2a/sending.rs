@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use tokio::sync::oneshot;
 
 use super::talk::Talk;
-use super::tasks::{Found, Wanted, wire_refusal};
+use super::tasks::{Found, Fresh, Wanted, wire_refusal};
 use crate::a2a::{self, ErrorCode, Finding, Message, RpcError, Submission, TaskId, Version};
 use crate::callers::Act;
 use crate::engine::{Addressee, Candidate, EngineFault, Said, SaidPlace, Saying};
@@ -25,6 +25,8 @@ pub(super) struct Heard {
     pub(super) id: TaskId,
     /// The Decision as its sender is answered, if it was made now.
     pub(super) answer: Option<Json>,
+    /// What was decided, if that was for the first time.
+    pub(super) fresh: Option<Fresh>,
 }
 
 /// What a TaskSpec is decided by, and answered with.
@@ -39,9 +41,10 @@ impl Talk {
         let heard = self.take_in(submission, version).await?;
         let configuration = &submission.configuration;
         let patience = if configuration.wait { limits::A2A_WAIT_S } else { 0 };
-        let found = self.settled(&heard, Duration::from_secs(patience)).await?;
         let wanted = Wanted { history_length: configuration.history_length, ..Wanted::all(version) };
-        Ok(a2a::send_result(found.to_json(heard.answer.as_ref(), &wanted), version))
+        let patience = Duration::from_secs(patience);
+        let task = self.settled(&heard, &submission.message, &wanted, patience).await?;
+        Ok(a2a::send_result(task, version))
     }
 
     /// Takes a message in, and says which task it belongs to.
@@ -110,7 +113,7 @@ impl Talk {
             return Ok(None);
         };
         let place = SaidPlace { asked: claim.asked, handoff: claim.handoff };
-        Ok(Some(Heard { id: task_of(place)?, answer: None }))
+        Ok(Some(Heard { id: task_of(place)?, answer: None, fresh: None }))
     }
 
     /// What the gates say of a TaskSpec, before anything is claimed.
@@ -133,7 +136,7 @@ impl Talk {
     ) -> Result<(Addressee, Option<Handing>), RpcError> {
         Ok(match (handing, to, found) {
             (Some((part, _)), Some(_), Some(Found::Attempt(attempt))) => {
-                return Err(if attempt.fold(None, drop).is_ended() {
+                return Err(if attempt.stream.fold(None, drop).is_ended() {
                     over()
                 } else {
                     RpcError::at(
@@ -151,10 +154,10 @@ impl Talk {
                 (Addressee::Gates { candidate, asked, otherwise }, Some(handing))
             }
             (None, Some(_), Some(Found::Attempt(attempt))) => {
-                if attempt.fold(None, drop).is_ended() {
+                if attempt.stream.fold(None, drop).is_ended() {
                     return Err(over());
                 }
-                let (handoff_id, attempt) = (attempt.handoff_id.clone(), attempt.row.attempt);
+                let (handoff_id, attempt) = (attempt.stream.handoff_id.clone(), attempt.stream.attempt);
                 (Addressee::Followers { handoff_id, attempt }, None)
             }
             (None, Some(id), _) => (Addressee::Nobody { asked: id.to_string(), begins: false }, None),
@@ -171,14 +174,21 @@ impl Talk {
         engine.say(saying, Box::new(move |said| drop(told.send(said)))).map_err(Problem::from)?;
         match heard.await.unwrap_or(Err(EngineFault::Stopped)).map_err(Problem::from)? {
             Said::Taken { place, decided } => {
+                // What was said before it belongs to a task that had no TaskSpec.
+                let first = decided.as_ref().filter(|decided| !decided.replayed && place.asked.is_none());
+                let fresh = place.handoff.clone().zip(first).map(|((handoff_id, attempt), decided)| Fresh {
+                    handoff_id,
+                    attempt,
+                    decided: decided.ledger.sequence,
+                });
                 let answer = decided.zip(handing).map(|(decided, handing)| {
                     let Handing { body, delegated } = handing;
                     let answer = answer(&decided, &body, delegated, &self.rules, &self.app.gateway);
                     serde_json::to_value(&answer).unwrap_or_default()
                 });
-                Ok(Heard { id: task_of(place)?, answer })
+                Ok(Heard { id: task_of(place)?, answer, fresh })
             }
-            Said::Before(place) => Ok(Heard { id: task_of(place)?, answer: None }),
+            Said::Before(place) => Ok(Heard { id: task_of(place)?, answer: None, fresh: None }),
             Said::OtherContent => Err(RpcError::at(
                 ErrorCode::InvalidParams,
                 "/params/message/messageId",

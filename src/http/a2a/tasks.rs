@@ -14,7 +14,7 @@ use crate::timestamp::Timestamp;
 use crate::views::{
     AskedClaim, AskedState, AttemptRow, Cursor, MessageRow, Reader, TaskFilter, TaskRow, ViewsFault,
 };
-use crate::wire::{Contracts, Envelope};
+use crate::wire::{Contracts, Envelope, StreamId};
 
 /// A task that the caller sees.
 #[derive(Debug)]
@@ -26,11 +26,17 @@ pub(super) enum Found {
 /// An attempt at a handoff.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
+    pub(super) stream: Stream,
+    pub(super) row: AttemptRow,
+}
+
+/// What has happened in an attempt so far.
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
     /// As the client knows it.
     pub(super) id: TaskId,
     pub(super) handoff_id: String,
-    pub(super) row: AttemptRow,
-    /// Its stream so far.
+    pub(super) attempt: u32,
     entries: Vec<Entry>,
     history: Vec<Message>,
 }
@@ -46,7 +52,22 @@ pub(super) struct Asked {
     decision: Option<Json>,
 }
 
-impl Attempt {
+impl Stream {
+    /// Its name in the ledger.
+    pub(super) fn stream_id(&self) -> String {
+        StreamId::Handoff { handoff_id: &self.handoff_id, attempt: self.attempt }.to_string()
+    }
+
+    /// The task as it is now.
+    pub(super) fn to_json(&self, answer: Option<&Json>, wanted: &Wanted) -> Json {
+        self.told_by(&self.fold(answer, drop), wanted)
+    }
+
+    /// The same, of what has been heard meanwhile.
+    pub(super) fn told_by(&self, life: &Life<'_>, wanted: &Wanted) -> Json {
+        life.to_json(&wanted.of(&self.history)).unwrap_or_default()
+    }
+
     /// Everything that the stream has told so far; `answer` is the Decision as it was answered, where it is at hand.
     /// `tell` hears of each update.
     pub(super) fn fold(&self, answer: Option<&Json>, mut tell: impl FnMut(a2a::Update)) -> Life<'static> {
@@ -96,18 +117,9 @@ impl Asked {
 impl Found {
     /// The task as it is now.
     pub(super) fn to_json(&self, answer: Option<&Json>, wanted: &Wanted) -> Json {
-        let shown = Shown {
-            version: wanted.version,
-            history: match self {
-                Self::Attempt(attempt) => &attempt.history,
-                Self::Asked(asked) => &asked.history,
-            },
-            history_length: wanted.history_length,
-            artifacts: wanted.artifacts,
-        };
         match self {
-            Self::Attempt(attempt) => attempt.fold(answer, drop).to_json(&shown).unwrap_or_default(),
-            Self::Asked(asked) => asked.to_json(answer, &shown),
+            Self::Attempt(attempt) => attempt.stream.to_json(answer, wanted),
+            Self::Asked(asked) => asked.to_json(answer, &wanted.of(&asked.history)),
         }
     }
 
@@ -116,6 +128,22 @@ impl Found {
             Self::Attempt(attempt) => &attempt.row.correlation_id,
             Self::Asked(asked) => &asked.claim.context_id,
         }
+    }
+}
+
+/// A handoff that was decided just now.
+#[derive(Debug, Clone)]
+pub(super) struct Fresh {
+    pub(super) handoff_id: String,
+    pub(super) attempt: u32,
+    /// The entry that decided it.
+    pub(super) decided: u64,
+}
+
+impl Fresh {
+    /// The first entry that can tell more of it.
+    pub(super) fn next(&self) -> u64 {
+        self.decided + 2
     }
 }
 
@@ -130,6 +158,11 @@ pub(super) struct Wanted {
 impl Wanted {
     pub(super) fn all(version: Version) -> Self {
         Self { version, history_length: None, artifacts: true }
+    }
+
+    fn of(self, history: &[Message]) -> Shown<'_> {
+        let Self { version, history_length, artifacts } = self;
+        Shown { version, history, history_length, artifacts }
     }
 }
 
@@ -152,10 +185,27 @@ impl Talk {
         Ok(found.await?)
     }
 
+    /// The stream of a handoff that was decided just now, as the ledger has it: the views need not have come so far.
+    pub(super) async fn fresh(
+        &self,
+        id: &TaskId,
+        fresh: &Fresh,
+        message: &Message,
+    ) -> Result<Stream, RpcError> {
+        let (ledger, decided) = (self.app.gateway.ledger().clone(), fresh.decided);
+        // A decision is one group: what was created, what was decided, and what came of it.
+        let read = move || entries(&ledger, &[decided - 1, decided, decided + 1]).map_err(unread);
+        let entries = tokio::task::spawn_blocking(read).await;
+        let entries = entries.unwrap_or_else(|error| Err(ViewsFault::Io(std::io::Error::other(error))));
+        let Fresh { handoff_id, attempt, .. } = fresh.clone();
+        let history = vec![message.clone()];
+        Ok(Stream { id: id.clone(), handoff_id, attempt, entries: entries.map_err(Problem::from)?, history })
+    }
+
     /// The number that the next update of a task will have.
     pub(super) async fn next_update(&self, id: &TaskId) -> Result<u64, RpcError> {
         Ok(match self.find(id).await? {
-            Found::Attempt(attempt) => attempt.fold(None, drop).stream_seq() + 1,
+            Found::Attempt(attempt) => attempt.stream.fold(None, drop).stream_seq() + 1,
             Found::Asked(_) => 1,
         })
     }
@@ -164,7 +214,7 @@ impl Talk {
     pub(super) async fn words_of(&self, id: &TaskId, envelope: &Envelope<'_>) -> Option<Message> {
         let message_id = envelope.payload().text("message_id")?.to_owned();
         let Ok(Found::Attempt(attempt)) = self.find(id).await else { return None };
-        attempt.history.into_iter().find(|message| message.message_id == message_id)
+        attempt.stream.history.into_iter().find(|message| message.message_id == message_id)
     }
 
     /// `ListTasks`.
@@ -219,7 +269,7 @@ impl Talk {
         match &found {
             Found::Attempt(attempt) => {
                 let sender = self.who.voice_in(&attempt.row);
-                let place = (attempt.handoff_id.clone(), attempt.row.attempt);
+                let place = (attempt.stream.handoff_id.clone(), attempt.stream.attempt);
                 engine.cancel(place, sender, "canceled over A2A", done).map_err(Problem::from)?;
             }
             Found::Asked(asked) => {
@@ -257,7 +307,7 @@ impl Found {
     fn is_shown_as(&self, states: &[crate::wire::State]) -> bool {
         let Self::Attempt(attempt) = self else { return true };
         let shown = |state| Contracts::embedded().a2a_state(state).map(|state| state.v1_0.clone());
-        let state = attempt.fold(None, drop).state();
+        let state = attempt.stream.fold(None, drop).state();
         state.is_none_or(|state| states.iter().any(|wanted| shown(*wanted) == shown(state)))
     }
 }
@@ -333,7 +383,8 @@ impl Look<'_> {
         let messages = self.reader.messages(asked.as_deref(), Some((&handoff_id, row.attempt)))?;
         let entries = entries(self.ledger, sequences).map_err(unread)?;
         let history = self.history(messages, true);
-        Ok(Attempt { id, handoff_id, row, entries, history })
+        let stream = Stream { id, handoff_id, attempt: row.attempt, entries, history };
+        Ok(Attempt { stream, row })
     }
 
     fn asked(&self, id: TaskId, claim: AskedClaim) -> Result<Asked, ViewsFault> {
