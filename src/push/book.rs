@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::owner::Owner;
 use super::registration::{Delivery, Registration};
-use super::shelf::Shelf;
+use super::shelf::{Kept, Shelf};
 use super::stored;
 use crate::a2a::TaskId;
 use crate::limits;
@@ -61,7 +61,7 @@ impl Book {
         let mut state = State::default();
         let mut progress: BTreeMap<String, u64> = BTreeMap::new();
         let mut broken = Vec::new();
-        for (name, document) in shelf.all()? {
+        for Kept { name, document } in shelf.all()? {
             let document = document.ok();
             if name == PROGRESS {
                 progress =

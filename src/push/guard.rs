@@ -150,8 +150,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(last);
     }
     // ISATAP: an IPv4 address behind a marked interface id, in any network.
-    let is_isatap = matches!((bits >> 32) & 0xfdff_ffff, 0x0000_5efe);
-    within(&GIVEN_OUT_V6) && !NOT_PUBLIC_V6.iter().any(within) && !(is_isatap && !is_public_v4(last))
+    let leads_inside = (bits >> 32) & 0xfdff_ffff == 0x0000_5efe && !is_public_v4(last);
+    within(&GIVEN_OUT_V6) && !NOT_PUBLIC_V6.iter().any(within) && !leads_inside
 }
 
 #[cfg(test)]

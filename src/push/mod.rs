@@ -25,5 +25,5 @@ pub use guard::{Guard, Target, Unfit};
 pub use letter::SIGNATURE_HEADER;
 pub use owner::Owner;
 pub use registration::{Delivery, Registration};
-pub use shelf::{FileShelf, Shelf};
+pub use shelf::{FileShelf, Kept, Shelf};
 pub use telling::Telling;

@@ -12,10 +12,17 @@ use zeroize::Zeroizing;
 use crate::limits;
 use crate::os::files;
 
+/// What is kept under a name; or why it cannot be read.
+#[derive(Debug)]
+pub struct Kept {
+    pub name: String,
+    pub document: io::Result<Zeroizing<Vec<u8>>>,
+}
+
 /// Keeps documents. Names are the ids of tasks, which have no slash and no leading dot.
 pub trait Shelf: fmt::Debug + Send + Sync {
-    /// All that are kept, by name; with why, those that cannot be read.
-    fn all(&self) -> io::Result<Vec<(String, io::Result<Zeroizing<Vec<u8>>>)>>;
+    /// All that are kept, by name.
+    fn all(&self) -> io::Result<Vec<Kept>>;
 
     /// Keeps a document in the place of the one of that name, for good when it returns.
     fn put(&self, name: &str, document: &[u8]) -> io::Result<()>;
@@ -45,13 +52,13 @@ impl FileShelf {
 }
 
 impl Shelf for FileShelf {
-    fn all(&self) -> io::Result<Vec<(String, io::Result<Zeroizing<Vec<u8>>>)>> {
+    fn all(&self) -> io::Result<Vec<Kept>> {
         let names = files::names_in(&self.directory)?;
         // What does not end so is the half of a document that a crash left.
         let names = names.iter().filter_map(|name| name.strip_suffix(ENDING));
         let read = |name: &str| {
             let document = files::read_private(&self.path(name), limits::PUSH_DOCUMENT_BYTES_MAX);
-            (name.to_owned(), document.map(Zeroizing::new))
+            Kept { name: name.to_owned(), document: document.map(Zeroizing::new) }
         };
         Ok(names.map(read).collect())
     }
