@@ -430,3 +430,8 @@ pub const PUSH_SIGNATURE_S: i64 = 5 * 60;
 pub const AI_TIMEOUT_MS: u64 = 60_000;
 pub const AI_ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const AI_REQUESTS_MAX: usize = 32;
+
+/// What an event of an A2A stream may weigh to be read, and how long a stream may be silent before it is resumed. Servers
+/// that are alive say so every few seconds.
+pub const A2A_EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const A2A_SILENCE_S: u64 = 30;

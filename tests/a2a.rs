@@ -1,4 +1,5 @@
-//! A2A, the pure half: requests, messages, cards, and what a Wire stream looks like to clients of both versions.
+//! A2A, the pure half: requests, messages, cards, and what a Wire stream looks like to clients of both versions; and
+//! our own client, against a server that does what a test says.
 //!
 //! UPDATE=1 writes `tests/golden/a2a/`. A changed golden file is a changed contract with every client.
 
@@ -14,6 +15,7 @@
 mod a2a {
     mod calls;
     mod card;
+    mod client;
     mod lives;
     mod messages;
     mod requests;

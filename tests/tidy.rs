@@ -113,7 +113,7 @@ fn is_hand(name: &str) -> bool {
         "engine/threads.rs",
     ];
     HANDS.contains(&name)
-        || ["os/", "cli/", "gateway/", "http/", "views/", "web/", "ledger/postgres/"]
+        || ["a2a/client/", "os/", "cli/", "gateway/", "http/", "views/", "web/", "ledger/postgres/"]
             .iter()
             .any(|room| name.starts_with(room))
         || name == "main.rs"

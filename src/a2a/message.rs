@@ -102,9 +102,14 @@ impl Message {
 
     /// A message of ours.
     pub(super) fn from_agent(message_id: &str, parts: Vec<Part>) -> Self {
+        Self { role: Speaker::Agent, ..Self::from_user(message_id, parts) }
+    }
+
+    /// A message of somebody who asks.
+    pub fn from_user(message_id: &str, parts: Vec<Part>) -> Self {
         Self {
             message_id: message_id.to_owned(),
-            role: Speaker::Agent,
+            role: Speaker::User,
             context_id: None,
             task_id: None,
             reference_task_ids: Vec::new(),

@@ -14,6 +14,7 @@
 
 mod call;
 mod card;
+pub mod client;
 mod error;
 mod events;
 mod id;

@@ -55,11 +55,11 @@ impl From<Content> for Part {
 }
 
 impl Part {
-    pub(super) fn text(text: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<String>) -> Self {
         Content::Text(text.into()).into()
     }
 
-    pub(super) fn data(data: Json) -> Self {
+    pub fn data(data: Json) -> Self {
         Content::Data(data).into()
     }
 
