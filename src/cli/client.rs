@@ -78,6 +78,19 @@ impl fmt::Debug for Client {
     }
 }
 
+/// Where to ask, and with what.
+pub(super) struct Reach {
+    pub(super) agent: ureq::Agent,
+    pub(super) url: String,
+    pub(super) authorization: Option<Zeroizing<String>>,
+}
+
+impl From<Client> for Reach {
+    fn from(Client { agent, base, authorization }: Client) -> Self {
+        Self { agent, url: base, authorization }
+    }
+}
+
 /// What a request is.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ask<'b> {
@@ -218,6 +231,27 @@ impl ClientFlags {
         Client::new(base, token.as_deref().map(String::as_str), roots).map(Some)
     }
 
+    /// The same for who is asked in another way than by the gateway's own API: it may stand below a path, and may be
+    /// open to everybody.
+    pub(super) fn reach(&self, context: &Context) -> Result<Reach, NoClient> {
+        let Some(url) = self.url.as_deref().filter(|url| !url.is_empty()) else {
+            return self.connect(context).map(Reach::from);
+        };
+        let (origin, path) = below(url);
+        let base = Base::parse(origin).map_err(Failure)?;
+        if !path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte)) {
+            return Err(Failure::new("--url has something behind its path; give the agent's address").into());
+        }
+        let token = self.token(context)?;
+        if base.is_in_clear() && token.is_some() {
+            context.printer.note("the token goes over the network in the clear; use https");
+        }
+        let client = Client::new(base, token.as_deref().map(String::as_str), roots(self.ca.clone())?)?;
+        let mut reach = Reach::from(client);
+        reach.url.push_str(path);
+        Ok(reach)
+    }
+
     fn token(&self, context: &Context) -> Result<Option<Zeroizing<String>>, Failure> {
         if let Some(TokenArgument(token)) = &self.token {
             context.printer.note(
@@ -266,6 +300,13 @@ pub(super) fn own_address(context: &Context) -> Result<Option<SocketAddr>, Failu
 pub(super) fn workspace_flag(context: &Context) -> String {
     let root = context.workspace.root();
     if root == Path::new(".") { String::new() } else { format!(" --workspace {}", root.display()) }
+}
+
+/// A URL in two: scheme, host and port, and the path below.
+fn below(url: &str) -> (&str, &str) {
+    let host = url.find("://").map_or(0, |scheme| scheme + 3);
+    let path = url.get(host..).and_then(|rest| rest.find('/')).map_or(url.len(), |path| host + path);
+    url.split_at_checked(path).unwrap_or((url, ""))
 }
 
 /// Scheme, host and port of a gateway.
@@ -556,6 +597,13 @@ mod tests {
         ] {
             assert_eq!(Base::parse(url).unwrap().is_in_clear(), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn an_agent_may_stand_below_a_path() {
+        assert_eq!(below("https://a.example"), ("https://a.example", ""));
+        assert_eq!(below("https://a.example/b/c.json"), ("https://a.example", "/b/c.json"));
+        assert_eq!(below("a.example/b"), ("a.example", "/b"));
     }
 
     #[test]

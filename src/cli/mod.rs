@@ -3,6 +3,7 @@
 //! A door: it reads arguments and files, asks the core, and prints. Exit codes are a contract: 0 allowed
 //! or done, 1 denied, expired or failed, 2 usage or unreadable input, 3 unavailable, 4 needs approval.
 
+mod a2a;
 mod adopt;
 mod approvals;
 mod asking;
@@ -121,6 +122,9 @@ enum Command {
     /// Show, verify, restore or adopt the published state
     #[command(subcommand)]
     State(state::StateCommand),
+    /// Talk to an A2A agent: this gateway, or any other
+    #[command(after_help = a2a::EXAMPLES)]
+    A2a(a2a::A2a),
     /// Convert A2A packets into bounded visibility evidence
     #[command(subcommand)]
     Evidence(evidence::EvidenceCommand),
@@ -212,6 +216,7 @@ pub fn run() -> ExitCode {
         Command::Audit(command) => command.run(&context),
         Command::Ledger(command) => command.run(&context),
         Command::State(command) => command.run(&context),
+        Command::A2a(command) => command.run(&context),
         Command::Evidence(command) => command.run(&context),
         Command::Receipt(command) => command.run(&context),
         Command::Backup(command) => command.run(&context),
