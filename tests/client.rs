@@ -8,6 +8,8 @@
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+#[path = "client/a2a.rs"]
+mod a2a;
 #[path = "client/demo.rs"]
 mod demo;
 #[path = "client/doctor.rs"]

@@ -23,11 +23,12 @@ Examples:
   handoffd a2a resubscribe hs_20260218_router_0001 --from 4
   handoffd a2a cancel hs_20260218_router_0001
 
-Without --url the workspace's own gateway is asked. The token comes from HANDOFFD_TOKEN; an agent that is open to
-everybody needs none. With --json everything has the shape of A2A 0.3, whatever version the agent speaks.
+Without --url the workspace's own gateway is asked. The token comes from HANDOFFD_TOKEN; an agent
+that is open to everybody needs none. With --json everything has the shape of A2A 0.3, whatever
+version the agent speaks.
 
-Exit: 0 done or under way, 1 rejected, failed or canceled, 2 not understood, 3 unavailable, 4 it waits for an approval
-or for input.";
+Exit: 0 done or under way, 1 rejected, failed or canceled, 2 not understood, 3 unavailable,
+4 it waits for an approval or for input.";
 
 /// Talk to an A2A agent: this gateway, or any other.
 #[derive(Debug, Args)]

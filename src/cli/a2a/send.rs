@@ -37,10 +37,9 @@ pub(super) struct StreamMessage {
 
 /// What is sent.
 #[derive(Debug, Args)]
-#[group(id = "outgoing", required = true, multiple = true, args = ["file", "text"])]
 pub(super) struct Outgoing {
     /// A JSON file, such as a TaskSpec; `-` is standard input
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", required_unless_present = "text")]
     file: Option<PathBuf>,
 
     /// Words that go along, or instead
