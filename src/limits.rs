@@ -136,8 +136,8 @@ pub const PAGE_ROWS: usize = 50;
 /// How long a question waits for the views to show what was durable when it was asked.
 pub const VIEW_WAIT_MS: u64 = 5_000;
 
-/// Connections to the views that are kept while nobody uses them.
-pub const VIEW_READERS_IDLE_MAX: usize = 16;
+/// Connections to the views; more questions wait for one.
+pub const VIEW_READERS_MAX: usize = 16;
 
 /// How often a stream says that it is still there; clients give up after five seconds of silence.
 pub const STREAM_HEARTBEAT_S: u64 = 2;

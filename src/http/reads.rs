@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value as Json, json};
+use tokio::sync::Semaphore;
 
 use super::App;
 use super::call::Call;
@@ -17,10 +18,20 @@ use crate::limits;
 use crate::policy::PolicySet;
 use crate::views::{AttemptRow, HandoffDetail, HandoffFilter, HandoffRow, Reader, ViewsFault};
 
-/// Connections to the views that nobody uses at the moment.
-#[derive(Debug, Default)]
+/// Connections to the views: those that nobody uses at the moment, and how many more there may be.
+///
+/// Each has a cache of its own, so as many as there are questions would be memory without a bound: a thousand clients
+/// that come back at once wait for each other instead.
+#[derive(Debug)]
 pub(super) struct Readers {
     idle: Mutex<Vec<Reader>>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self { idle: Mutex::default(), places: Arc::new(Semaphore::new(limits::VIEW_READERS_MAX)) }
+    }
 }
 
 impl App {
@@ -31,7 +42,11 @@ impl App {
         question: impl FnOnce(&Reader) -> Result<T, ViewsFault> + Send + 'static,
     ) -> Result<T, Problem> {
         let (app, head) = (self.clone(), self.gateway.engine().head());
+        let unasked = || Problem::new(Kind::ViewsBehind, "the question could not be asked");
+        let place = self.readers.places.clone().acquire_owned().await.map_err(|_| unasked())?;
         let asked = tokio::task::spawn_blocking(move || {
+            // Whoever asked may have gone; the place is free when the answer is there.
+            let _place = place;
             let patience = Duration::from_millis(limits::VIEW_WAIT_MS);
             if !app.gateway.views().wait_for(head, patience) {
                 return Err(Problem::new(Kind::ViewsBehind, "the views are behind the ledger")
@@ -44,15 +59,10 @@ impl App {
             };
             let answer = question(&reader)?;
             // One that failed is not used again.
-            let mut idle = app.readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < limits::VIEW_READERS_IDLE_MAX {
-                idle.push(reader);
-            }
+            app.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
             Ok(answer)
         });
-        asked
-            .await
-            .unwrap_or_else(|_| Err(Problem::new(Kind::ViewsBehind, "the question could not be asked")))
+        asked.await.unwrap_or_else(|_| Err(unasked()))
     }
 }
 
