@@ -216,8 +216,6 @@ def lists_its_tasks(client, stage):
 
 
 def is_told_by_a_webhook(client, stage):
-    if not client.ask("card")["capabilities"].get("pushNotifications"):
-        return "absent"
     task = client.ask("send", spec=stage.spec())["id"]
     path = f"/hook/{client.protocol}/{task}"
     at = {"id": task, "configId": "mine", "url": stage.webhook.url + path, "secret": "s3cret"}
