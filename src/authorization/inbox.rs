@@ -138,10 +138,10 @@ impl Inbox {
                 let created = created.ok_or_else(|| fact.fault("nothing was created before it"))?;
                 self.ask(waiting(&created, &asked, fact.at));
             }
-            Kind::ApprovalGranted => return self.say_yes(fact, handoff_id),
+            Kind::ApprovalGranted => return self.say_yes(fact, handoff_id, attempt),
             Kind::TaskAvailable | Kind::TaskRejected | Kind::TaskCancelled | Kind::ApprovalRejected => {
                 self.created = None;
-                self.settle(handoff_id);
+                self.settle(handoff_id, attempt);
             }
             _ => {}
         }
@@ -149,17 +149,18 @@ impl Inbox {
     }
 
     fn ask(&mut self, waiting: Waiting) {
-        self.settle(&waiting.handoff_id);
+        self.settle(&waiting.handoff_id, waiting.attempt);
         self.ends.insert_mut((waiting.until, waiting.handoff_id.clone()));
         self.waiting.insert_mut(waiting.handoff_id.clone(), Arc::new(waiting));
     }
 
     /// A yes counts for the TaskSpec that it names, and once for each person.
-    fn say_yes(&mut self, fact: &Fact<'_>, handoff_id: &str) -> Result<(), FactFault> {
+    fn say_yes(&mut self, fact: &Fact<'_>, handoff_id: &str, attempt: u32) -> Result<(), FactFault> {
         let granted: ApprovalGranted = fact.read()?;
         let person = Person::of(fact.sender, granted.principal.as_deref());
         let person = person.ok_or_else(|| fact.fault("no person said it"))?;
-        let waiting = self.waiting.get(handoff_id).ok_or_else(|| fact.fault("it does not wait"))?;
+        let waiting = self.waiting.get(handoff_id).filter(|waiting| waiting.attempt == attempt);
+        let waiting = waiting.ok_or_else(|| fact.fault("it does not wait"))?;
         if waiting.task_spec_digest != granted.task_spec_digest {
             return Err(fact.fault("it is a yes to another TaskSpec"));
         }
@@ -172,9 +173,12 @@ impl Inbox {
         Ok(())
     }
 
-    fn settle(&mut self, handoff_id: &str) {
+    /// This attempt no longer waits. What became of another one, such as a refusal of somebody who sent the id once
+    /// more, says nothing about it.
+    fn settle(&mut self, handoff_id: &str, attempt: u32) {
         // Nearly every handoff is settled without having waited.
-        if let Some(waiting) = self.waiting.get(handoff_id).cloned() {
+        let waiting = self.waiting.get(handoff_id).filter(|waiting| waiting.attempt == attempt);
+        if let Some(waiting) = waiting.cloned() {
             self.ends.remove_mut(&(waiting.until, waiting.handoff_id.clone()));
             self.waiting.remove_mut(handoff_id);
         }

@@ -114,6 +114,35 @@ fn what_waits_is_known_with_all_that_it_takes_to_answer() {
 }
 
 #[test]
+fn only_the_attempt_that_waits_is_settled_or_approved() {
+    let (mut ledger, mut inbox) = one_waits(1);
+    let other = format!("task:{}:attempt:3", id(1));
+    let told = [
+        ledger
+            .tell(Kind::TaskRejected, "system", &other, |payload| payload.texts("codes", &["POLICY_FROZEN"])),
+        ledger.tell(Kind::TaskAvailable, "system", &other, |_| {}),
+        ledger.tell(Kind::TaskCancelled, "human:rita", &other, |payload| payload.text("reason", "x")),
+        ledger.tell(Kind::ApprovalRejected, "human:rita", &other, |p| p.text("code", APPROVAL_REJECTED)),
+    ];
+    for told in told {
+        inbox.take(&told.fact()).unwrap();
+        assert!(inbox.find(&id(1)).is_ok(), "{:?}", told.fact().kind);
+    }
+    let granted = ApprovalGranted {
+        principal: None,
+        reason: None,
+        remaining: Some(0),
+        task_spec_digest: Digest::parse(DIGEST).unwrap(),
+    };
+    let told = ledger.tell(Kind::ApprovalGranted, "human:rita", &other, |payload| granted.write(payload));
+    assert!(inbox.take(&told.fact()).is_err());
+    let own = ledger
+        .tell(Kind::TaskRejected, "system", &stream(1), |payload| payload.texts("codes", &["POLICY_FROZEN"]));
+    inbox.take(&own.fact()).unwrap();
+    assert_eq!(code(inbox.find(&id(1))), "APPROVAL_NOT_WAITING");
+}
+
+#[test]
 fn nobody_approves_their_own_and_everybody_may_stop_it() {
     let (ledger, inbox) = one_waits(1);
     let waiting = inbox.find(&id(1)).unwrap();

@@ -254,7 +254,33 @@ fn a_no_and_silence_end_it() {
     eventually(|| scene.engine.inbox().count() == 0);
     assert_eq!(scene.submit(&silence).decision, Decision::Expired);
     scene.restart();
-    assert_eq!(scene.submit(&silence).decision, Decision::Expired);
+    let again = scene.submit(&silence);
+    assert_eq!((again.decision, codes(&again)), (Decision::Expired, vec![Code::ApprovalExpired]));
+    scene.engine.stop();
+}
+
+/// Whoever sends the id of a handoff that waits is refused, and that refusal is about them.
+#[test]
+fn a_refusal_under_the_same_id_takes_nothing_from_what_waits() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    let spec = scene.spec(1);
+    let Pass::Waits { until } = scene.submit(&spec).pass else { panic!("it waits") };
+    let mut other = spec.clone();
+    other["audit"]["idempotencyKey"] = json!("key-of-another");
+    other["intent"]["summary"] = json!("something else");
+    for restarts in [false, true] {
+        refused_with(&scene.submit(&other), Code::HandoffReused);
+        assert_eq!(scene.submit(&spec).pass, Pass::Waits { until });
+        if restarts {
+            scene.restart();
+            assert_eq!(scene.submit(&spec).pass, Pass::Waits { until }, "after a restart");
+        }
+    }
+    assert_eq!(scene.approve(&spec, rita()).unwrap().decision, Decision::Allowed);
+    assert_eq!(codes(&scene.submit(&other)), [Code::HandoffReused, Code::CanaryFull]);
+    scene.restart();
+    assert!(matches!(scene.submit(&spec).pass, Pass::Dispatch { .. }));
     scene.engine.stop();
 }
 
