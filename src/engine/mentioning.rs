@@ -5,7 +5,7 @@ use super::candidate::Candidate;
 use super::facts::Facts;
 use super::sequencer::Sequencer;
 use super::{EngineFault, EngineHandle};
-use crate::gates::{Code, Decision, Gate, Human, Outcome, Reason, decision_of};
+use crate::gates::{Code, Decision, Gate, Human, Reason, decision_of};
 use crate::ledger::BatchBuilder;
 use crate::mentions::{
     FalsePositiveAsk, MarkedAlready, MentionChanged, MentionMarked, MentionObserved, PhaseAsk, PhaseFault,
@@ -57,18 +57,6 @@ impl EngineHandle {
     }
 }
 
-/// Reasons that say nothing of who vouches for the mention: without a proof that verified, anybody could have sent it.
-fn is_about_the_proof(code: Code) -> bool {
-    matches!(
-        code,
-        Code::ProofAlgorithm
-            | Code::KeyUnknown
-            | Code::EnvelopeHashMismatch
-            | Code::SignatureInvalid
-            | Code::TaskspecInvalid
-    )
-}
-
 impl Sequencer {
     /// What was seen of a mention that was judged, and whether the phase falls for it.
     pub(super) fn observe_mention(
@@ -115,8 +103,8 @@ impl Sequencer {
         but_the_phase.retain(|reason| {
             matches!(reason.gate, Gate::Policy | Gate::Envelope | Gate::Risk | Gate::Mention)
         });
-        let verified = candidate.verdict.outcome(Gate::Envelope) != Outcome::NotApplicable
-            && !reasons.iter().any(|reason| is_about_the_proof(reason.code));
+        // Without a proof that verified anybody could have sent it; with one, no other fault excuses the principal's.
+        let verified = candidate.verdict.is_proven();
         let named = but_the_phase.iter().map(|reason| (reason.gate.id(), reason.code.as_str()));
         if let Some((to, code)) = falls_back(phase, named, verified, false) {
             let reason = format!("{} was refused", facts.handoff_id);

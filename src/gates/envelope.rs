@@ -151,9 +151,8 @@ fn proof(envelope: &Envelope<'_>, ground: &Ground<'_>, findings: &mut Findings) 
     let block = envelope.block?;
     let signed = canonical_where(block, |object, name| object != block || name != "proof");
 
-    if let Some(hash) = proof.hash.get()
-        && !Digest::of(&signed).is_written(hash.as_str())
-    {
+    let hash_fits = proof.hash.get().map(|hash| Digest::of(&signed).is_written(hash.as_str()));
+    if let (Some(hash), Some(false)) = (proof.hash.get(), hash_fits) {
         findings.refuse(
             Code::EnvelopeHashMismatch,
             "/authorship/envelope/proof/hash",
@@ -190,7 +189,12 @@ fn proof(envelope: &Envelope<'_>, ground: &Ground<'_>, findings: &mut Findings) 
     };
     let (Some(signature), Some(Ok(()))) = (signature, form) else { return None };
     match keys.find(|key| key.verify(&signed, signature).is_ok()) {
-        Some(key) => key.not_after(),
+        Some(key) => {
+            if hash_fits == Some(true) {
+                findings.prove();
+            }
+            key.not_after()
+        }
         None => {
             refuse_signature(SignatureFault::Wrong, findings);
             None

@@ -71,6 +71,41 @@ fn flipping_any_one_bit_of_a_signed_envelope_is_refused() {
     }
 }
 
+/// Whether the principal vouches for it is one question, whether it may pass is another.
+#[test]
+fn a_proof_that_verified_is_known_whatever_else_is_wrong() {
+    let bench = Bench::new();
+    let check = |change: &dyn Fn(&mut Json), proven: bool| {
+        let mut spec: Json = serde_json::from_str(READ).unwrap();
+        change(&mut spec);
+        let verdict = bench.verdict(spec.to_string().as_bytes()).unwrap();
+        assert_eq!(verdict.is_proven(), proven, "{:?}", verdict.reasons());
+    };
+    let hash = "/authorship/envelope/proof/hash";
+    check(&|_| {}, true);
+    check(&|spec| spec["authorship"]["mentionDelegation"]["spare"] = json!(true), true);
+    check(&|spec| spec["intent"]["operation"] = json!("not.allowed"), true);
+    check(&|spec| spec["routing"]["routeKey"] = json!("no.such.route.v1"), true);
+    check(&|spec| spec["authorship"]["envelope"]["principal"]["id"] = json!("user:eve"), false);
+    check(&|spec| spec["authorship"]["envelope"]["ttl"]["issuedAt"] = json!("2026-02-18T19:36:31Z"), false);
+    check(&|spec| *spec.pointer_mut(hash).unwrap() = json!(format!("sha256:{}", "0".repeat(64))), false);
+    check(&|spec| *spec.pointer_mut(hash).unwrap() = json!(7), false);
+    check(&|spec| spec["authorship"]["envelope"] = json!(7), false);
+    let direct: Json = serde_json::from_str(CANONICAL).unwrap();
+    assert!(!bench.verdict(direct.to_string().as_bytes()).unwrap().is_proven());
+}
+
+/// What stands in a block that is none was not seen, so nothing is concluded from its absence.
+#[test]
+fn a_safety_block_that_is_none_says_nothing_about_side_effects() {
+    let mut spec: Json = serde_json::from_str(CANONICAL).unwrap();
+    spec["safety"] = json!("none");
+    spec["intent"]["input"] = json!({});
+    let verdict = Bench::new().verdict(spec.to_string().as_bytes()).unwrap();
+    let codes: Vec<Code> = verdict.reasons().iter().map(|reason| reason.code).collect();
+    assert_eq!(codes, [Code::TaskspecInvalid]);
+}
+
 /// The same JSON written differently: members in another order, spaces, escapes, numbers with a point.
 fn rewrite(value: &Json, out: &mut String, dice: &mut impl FnMut(usize) -> usize) {
     let space =

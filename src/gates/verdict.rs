@@ -147,6 +147,7 @@ pub struct Verdict {
     outcomes: [Outcome; 6],
     reasons: Vec<Reason>,
     human: Human,
+    proven: bool,
     holds_until: Option<Timestamp>,
     policy_digest: Digest,
 }
@@ -172,6 +173,11 @@ impl Verdict {
 
     pub fn outcome(&self, gate: Gate) -> Outcome {
         self.gates().find(|(other, _)| *other == gate).map_or(Outcome::NotApplicable, |(_, outcome)| outcome)
+    }
+
+    /// Did the principal's proof verify, whatever else is wrong?
+    pub fn is_proven(&self) -> bool {
+        self.proven
     }
 
     /// The earliest instant at which a pass stops being true; judged again from then on.
@@ -210,11 +216,13 @@ pub(super) struct Findings {
     gate: Gate,
     outcomes: [Outcome; 6],
     reasons: Vec<Reason>,
+    proven: bool,
 }
 
 impl Default for Findings {
     fn default() -> Self {
-        Self { gate: Gate::Contract, outcomes: [Outcome::NotApplicable; 6], reasons: Vec::new() }
+        let outcomes = [Outcome::NotApplicable; 6];
+        Self { gate: Gate::Contract, outcomes, reasons: Vec::new(), proven: false }
     }
 }
 
@@ -243,6 +251,11 @@ impl Findings {
         self.reasons.push(Reason { gate: self.gate, code, path, message, hint });
     }
 
+    /// The principal's proof verified.
+    pub(super) fn prove(&mut self) {
+        self.proven = true;
+    }
+
     /// Has the current gate said anything against this path?
     pub(super) fn refused_at(&self, path: &str) -> bool {
         self.reasons.iter().any(|reason| reason.gate == self.gate && reason.path == path)
@@ -254,7 +267,8 @@ impl Findings {
         holds_until: Option<Timestamp>,
         policy_digest: Digest,
     ) -> Verdict {
-        Verdict { outcomes: self.outcomes, reasons: self.reasons, human, holds_until, policy_digest }
+        let Self { outcomes, reasons, proven, .. } = self;
+        Verdict { outcomes, reasons, human, proven, holds_until, policy_digest }
     }
 }
 
