@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::record::{Decided, LedgerPlace, Pass};
 use super::speaking;
 use super::standing::Standing;
-use crate::gates::{Decision, Gate, Outcome};
+use crate::gates::{Code, Decision, Gate, Outcome};
 use crate::ledger::Entry;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
@@ -42,6 +42,7 @@ struct WireStream {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DecidedPayload {
+    codes: Vec<String>,
     decision: String,
     gates: Vec<String>,
     policy_digest: String,
@@ -73,6 +74,8 @@ fn decided(entry: &Entry, stream: WireStream, payload: serde_json::Value) -> Res
     let task = stream.stream_id.strip_prefix("task:").and_then(|task| task.rsplit_once(":attempt:"));
     let (handoff_id, attempt) = task.ok_or_else(|| bad(entry, "it names no handoff"))?;
     let gates: Option<Vec<_>> = payload.gates.iter().map(|text| read_outcome(text)).collect();
+    let recalled = |text: &String| Code::from_text(text).map(Code::recalled);
+    let reasons: Option<Vec<_>> = payload.codes.iter().map(recalled).collect();
     Ok(Decided {
         decision: decision.ok_or_else(|| bad(entry, "its decision is not ours"))?,
         handoff_id: Some(handoff_id.to_owned()),
@@ -81,7 +84,7 @@ fn decided(entry: &Entry, stream: WireStream, payload: serde_json::Value) -> Res
         decided_at: entry.consensus_timestamp.clone(),
         replayed: false,
         gates: gates.ok_or_else(|| bad(entry, "its gates are not ours"))?,
-        reasons: Vec::new(),
+        reasons: reasons.ok_or_else(|| bad(entry, "its codes are not ours"))?,
         policy_digest: payload.policy_digest,
         task_spec_digest: Digest::parse(&payload.task_spec_digest)
             .ok_or_else(|| bad(entry, "its digest is none"))?,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::verdict::Gate;
+use super::verdict::{Gate, Reason};
 
 /// What a person reads about a code.
 struct Page {
@@ -394,6 +394,22 @@ codes! {
 impl Code {
     pub fn as_str(self) -> &'static str {
         self.page().code
+    }
+
+    /// The code that is written so.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == text)
+    }
+
+    /// A reason of which the ledger kept only the code, in the words of its page.
+    pub(crate) fn recalled(self) -> Reason {
+        let Page { gate, means, fix, .. } = *self.page();
+        let plain = |text: &str| {
+            let text = text.strip_suffix('.').unwrap_or(text);
+            let mut rest = text.chars();
+            rest.next().map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())
+        };
+        Reason { gate, code: self, path: String::new(), message: plain(means), hint: plain(fix) }
     }
 
     /// The gate that gives this code.
