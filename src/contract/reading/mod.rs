@@ -337,6 +337,7 @@ impl Shape {
             self.require(&safety.e2e_actor);
         } else {
             // Nothing in it was seen, so nothing in it is absent.
+            safety.allow_external_side_effects = Field::Unreadable;
             safety.requires_human_approval = Field::Unreadable;
         }
         safety
