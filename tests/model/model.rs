@@ -1,0 +1,702 @@
+//! The gateway in the plainest way: maps of what was claimed and said, and one decision after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use handoffd::timestamp::Timestamp;
+use serde_json::Value as Json;
+
+use crate::gates::{Rules, Submitter, Verdict, Yes, content, is_grave, judge, mention, sha256};
+use crate::routes::{Canary, End, Route};
+use crate::shape::{field, is_delegated};
+
+pub(crate) const TOPIC: &str = "gw_model";
+const WAIT_S: i64 = 900;
+
+/// What somebody is told.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Answer {
+    pub(crate) decision: &'static str,
+    pub(crate) codes: BTreeSet<&'static str>,
+    pub(crate) attempt: u32,
+    pub(crate) replayed: bool,
+    pub(crate) pass: Pass,
+}
+
+/// What may be done with it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Pass {
+    None,
+    Dispatch(Option<Timestamp>),
+    Withheld,
+    Waits(Timestamp),
+}
+
+/// What somebody's answer to a handoff that waits comes to.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Settled {
+    Decided(Answer),
+    Refused(&'static str),
+    Held(BTreeSet<&'static str>),
+    OtherTaskSpec,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Human {
+    pub(crate) name: &'static str,
+    pub(crate) principal: Option<&'static str>,
+}
+
+impl Human {
+    fn goes_by(&self, id: &str) -> bool {
+        self.name == id || self.principal == Some(id)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.goes_by(other.name) || other.principal.is_some_and(|id| self.goes_by(id))
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Grant {
+    pub(crate) principal: String,
+    pub(crate) agents: Vec<String>,
+    pub(crate) operations: Vec<String>,
+    pub(crate) modes: Vec<String>,
+    pub(crate) channels: Vec<String>,
+    pub(crate) route: Option<String>,
+    pub(crate) intent: Option<String>,
+    pub(crate) expires: Timestamp,
+    pub(crate) uses: u32,
+    pub(crate) made_by: &'static str,
+    pub(crate) made_at: Timestamp,
+    pub(crate) revoked: bool,
+}
+
+/// What is known of a handoffId.
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) source: Option<String>,
+    pub(crate) cycle: String,
+    pub(crate) target: Option<String>,
+    parent: Option<String>,
+    attempts: u32,
+    pub(crate) accepted: Option<Accepted>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Accepted {
+    decision: &'static str,
+    codes: BTreeSet<&'static str>,
+    pub(crate) attempt: u32,
+    pub(crate) spec: Json,
+    route: String,
+    mode: String,
+    pub(crate) state: State,
+    pub(crate) claimer: Option<String>,
+    touched: Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum State {
+    Waiting,
+    Available,
+    Claimed,
+    Working,
+    Blocked,
+    Over,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Waiting {
+    needed: usize,
+    yes: Vec<Human>,
+    asked: Timestamp,
+    pub(crate) until: Timestamp,
+}
+
+#[derive(Default)]
+pub(crate) struct Model {
+    /// As the files have it.
+    pub(crate) files: Rules,
+    pub(crate) routes: BTreeMap<String, Route>,
+    pub(crate) handoffs: BTreeMap<String, Known>,
+    keys: BTreeMap<(String, String), (Vec<u8>, String)>,
+    messages: BTreeSet<String>,
+    cycles: BTreeMap<String, u32>,
+    pub(crate) grants: BTreeMap<String, Grant>,
+    pub(crate) waiting: BTreeMap<String, Waiting>,
+    /// Everything, a mode, or a route.
+    pub(crate) freezes: BTreeSet<(Option<String>, Option<String>)>,
+    /// log-only, gated-read, gated-live.
+    pub(crate) phase: usize,
+    /// Candidates, would-allow, loops, duplicates, expired.
+    pub(crate) counters: [u64; 5],
+    shadows: BTreeMap<String, Vec<u8>>,
+    pub(crate) epoch: Option<Timestamp>,
+}
+
+const EXPIRIES: [&str; 4] = [
+    "POLICY_ENVELOPE_EXPIRED",
+    "POLICY_MENTION_EXPIRED",
+    "POLICY_AUTHORIZATION_EXPIRED",
+    "POLICY_APPROVAL_EXPIRED",
+];
+
+/// The codes of D1 to D4, but for those that say that nothing is proven.
+const VIOLATIONS: [&str; 28] = [
+    "POLICY_REF_UNKNOWN",
+    "POLICY_PRINCIPAL_DENIED",
+    "POLICY_ALLOWLIST_EXCEEDED",
+    "POLICY_AGENT_DENIED",
+    "POLICY_CHANNEL_DENIED",
+    "POLICY_TASK_DENIED",
+    "POLICY_SCOPE_EXCEEDED",
+    "POLICY_DELEGATE_MISMATCH",
+    "POLICY_ENVELOPE_NOT_YET_VALID",
+    "POLICY_ENVELOPE_EXPIRED",
+    "POLICY_ENVELOPE_TTL_TOO_LONG",
+    "POLICY_BINDING_MISMATCH",
+    "POLICY_AUDIT_MISMATCH",
+    "POLICY_RISK_UNDERSTATED",
+    "POLICY_CONFIRMATION_REQUIRED",
+    "POLICY_AUTHORIZATION_MISSING",
+    "POLICY_AUTHORIZATION_UNKNOWN",
+    "POLICY_AUTHORIZATION_EXPIRED",
+    "POLICY_AUTHORIZATION_REVOKED",
+    "POLICY_AUTHORIZATION_SPENT",
+    "POLICY_AUTHORIZATION_SCOPE",
+    "POLICY_MENTION_NOT_DELEGATED",
+    "POLICY_MENTION_LOOP",
+    "POLICY_MENTION_BOT_MISMATCH",
+    "POLICY_MENTION_EXPIRED",
+    "POLICY_MENTION_FROM_FUTURE",
+    "POLICY_MENTION_DUPLICATE",
+    "POLICY_MENTION_PHASE",
+];
+
+fn decide(codes: &BTreeSet<&'static str>, people: usize) -> &'static str {
+    if codes.iter().any(|code| !EXPIRIES.contains(code)) {
+        "denied"
+    } else if !codes.is_empty() {
+        "expired"
+    } else if people > 0 {
+        "needs_approval"
+    } else {
+        "allowed"
+    }
+}
+
+impl Model {
+    /// What counts: the files, and over their routes what rollbacks brought back.
+    pub(crate) fn rules(&self) -> Rules {
+        let mut rules = self.files.clone();
+        for (key, route) in &mut rules.routes {
+            if let Some(pinned) = self.routes.get(key).and_then(|route| route.pinned.clone()) {
+                *route = pinned;
+            }
+        }
+        rules
+    }
+
+    pub(crate) fn load(&mut self, files: Rules) {
+        let keys: BTreeSet<String> = self.routes.keys().chain(files.routes.keys()).cloned().collect();
+        for key in keys {
+            self.routes.entry(key.clone()).or_default().declare(files.routes.get(&key));
+        }
+        self.files = files;
+    }
+
+    pub(crate) fn lift(&mut self, key: &str) -> bool {
+        let route = self.routes.get_mut(key).unwrap();
+        if !route.blocked && route.pinned.is_none() {
+            return false;
+        }
+        (route.blocked, route.pinned) = (false, None);
+        route.declare(self.files.routes.get(key));
+        true
+    }
+
+    pub(crate) fn roll_back(&mut self, key: &str, block: bool) {
+        self.routes.get_mut(key).unwrap().roll_back(block);
+        for accepted in self.handoffs.values_mut().filter_map(|known| known.accepted.as_mut()) {
+            let in_flight =
+                accepted.decision == "allowed" && accepted.mode == "live" && accepted.route == key;
+            if in_flight {
+                accepted.state = State::Over;
+            }
+        }
+    }
+
+    /// Decides a handoff at `now`. `judged_at` is when its verdict was made, under what is still in force.
+    pub(crate) fn submit(
+        &mut self,
+        spec: &Json,
+        submitter: &Submitter,
+        judged_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Answer {
+        let rules = self.rules();
+        let judged = judged_at.map(|at| judge(spec, &rules, submitter, at));
+        let verdict = judged
+            .filter(|verdict| verdict.until.is_none_or(|until| now < until))
+            .unwrap_or_else(|| judge(spec, &rules, submitter, now));
+        let text = |path: &str| field(spec, path).text().map(str::to_owned);
+        let mut codes = verdict.codes.clone();
+        let own = !codes.contains("A2A_SOURCE_MISMATCH");
+        let Some(handoff_id) = text("handoffId").filter(|_| own) else {
+            let decision = decide(&codes, 0);
+            return Answer { decision, codes, attempt: 1, replayed: false, pass: Pass::None };
+        };
+        let source = text("source.agentId");
+        let key = source.clone().zip(text("audit.idempotencyKey"));
+        if let Some((content_then, handoff)) = key.as_ref().and_then(|key| self.keys.get(key)) {
+            if *content_then == content(spec) {
+                return self.again(&handoff.clone(), &verdict, spec);
+            }
+            codes.insert("A2A_IDEMPOTENCY_CONFLICT");
+        }
+        let cycle = text("correlationId").unwrap_or_else(|| TOPIC.to_owned());
+        let before = self.handoffs.get(&handoff_id);
+        let attempt = before.map_or(0, |known| known.attempts) + 1;
+        if before
+            .is_some_and(|known| known.accepted.is_some() || known.source != source || known.cycle != cycle)
+        {
+            codes.insert("A2A_HANDOFF_REUSED");
+        }
+        let message = mention(spec, "messageId").map(str::to_owned);
+        if message.as_ref().is_some_and(|message| self.messages.contains(message)) {
+            codes.insert("POLICY_MENTION_DUPLICATE");
+        }
+        self.lineage(spec, &cycle, message.is_some(), &mut codes);
+        let (cover, people) = self.moving(spec, &verdict, &rules, now, &mut codes);
+        let decision = decide(&codes, people);
+        let accepted = matches!(decision, "allowed" | "needs_approval");
+
+        if let Some(message) = &message {
+            self.observe(spec, message, &codes, people, verdict.proven);
+        }
+        if !accepted {
+            let target = text("target.agentId");
+            let parent = text("parentHandoffId");
+            let fresh = Known { source, cycle, target, parent, attempts: attempt, accepted: None };
+            self.handoffs.entry(handoff_id).or_insert(fresh).attempts = attempt;
+            return Answer { decision, codes, attempt, replayed: false, pass: Pass::None };
+        }
+        let (route, mode) = (text("routing.routeKey").unwrap(), text("mode").unwrap());
+        self.keys.insert(key.unwrap(), (content(spec), handoff_id.clone()));
+        if let Some(message) = message {
+            self.messages.insert(message);
+            *self.cycles.entry(cycle.clone()).or_default() += 1;
+        }
+        let pass = if decision == "allowed" {
+            self.goes_out(&handoff_id, &route, &mode, cover.as_deref(), now);
+            Pass::Dispatch(verdict.until)
+        } else {
+            let until =
+                verdict.until.map_or(now.plus_seconds(WAIT_S), |end| end.min(now.plus_seconds(WAIT_S)));
+            let waiting = Waiting { needed: people, yes: Vec::new(), asked: now, until };
+            self.waiting.insert(handoff_id.clone(), waiting);
+            Pass::Waits(until)
+        };
+        let state = if decision == "allowed" { State::Available } else { State::Waiting };
+        let known = Known {
+            source,
+            cycle,
+            target: text("target.agentId"),
+            parent: text("parentHandoffId"),
+            attempts: attempt,
+            accepted: Some(Accepted {
+                decision,
+                codes: BTreeSet::new(),
+                attempt,
+                spec: spec.clone(),
+                route,
+                mode,
+                state,
+                claimer: None,
+                touched: now,
+            }),
+        };
+        self.handoffs.insert(handoff_id, known);
+        Answer { decision, codes, attempt, replayed: false, pass }
+    }
+
+    /// The decision as it stands, for the same key with the same content.
+    fn again(&self, handoff_id: &str, verdict: &Verdict, spec: &Json) -> Answer {
+        let accepted = self.handoffs[handoff_id].accepted.as_ref().unwrap();
+        let halted = self.is_frozen(&accepted.route, &accepted.mode)
+            || self.routes.get(&accepted.route).is_some_and(|route| route.blocked);
+        let may_go = verdict.codes.is_empty()
+            && self.void(spec).is_empty()
+            && accepted.state != State::Over
+            && !halted;
+        let pass = match accepted.decision {
+            "allowed" if may_go => Pass::Dispatch(verdict.until),
+            "allowed" => Pass::Withheld,
+            "needs_approval" => {
+                self.waiting.get(handoff_id).map_or(Pass::Withheld, |waiting| Pass::Waits(waiting.until))
+            }
+            _ => Pass::None,
+        };
+        let Accepted { decision, codes, attempt, .. } = accepted.clone();
+        Answer { decision, codes, attempt, replayed: true, pass }
+    }
+
+    fn is_frozen(&self, route: &str, mode: &str) -> bool {
+        self.freezes.iter().any(|(of_route, of_mode)| {
+            of_route.as_deref().is_none_or(|key| key == route)
+                && of_mode.as_deref().is_none_or(|word| word == mode)
+        })
+    }
+
+    /// What a restored ledger makes void.
+    fn void(&self, spec: &Json) -> Vec<&'static str> {
+        let Some(since) = self.epoch else { return Vec::new() };
+        let mut codes = Vec::new();
+        let issued = field(spec, "authorship.envelope.ttl.issuedAt").instant();
+        if is_delegated(spec) == Some(true) && issued.is_some_and(|at| at < since) {
+            codes.push("POLICY_ENVELOPE_EXPIRED");
+        }
+        if mention(spec, "observedAt").and_then(Timestamp::parse).is_some_and(|at| at < since) {
+            codes.push("POLICY_MENTION_EXPIRED");
+        }
+        codes
+    }
+
+    fn class<'s>(&self, spec: &'s Json) -> Option<&'s str> {
+        let class = field(spec, "authorship.risk.classification").text();
+        class.filter(|_| is_delegated(spec) == Some(true))
+    }
+
+    fn lets_through(&self, spec: &Json) -> bool {
+        self.class(spec).is_some_and(|class| self.phase == 2 || (self.phase == 1 && !is_grave(class)))
+    }
+
+    /// What depends on state that moves; the grant that covers it, and how many people must still say yes.
+    fn moving(
+        &self,
+        spec: &Json,
+        verdict: &Verdict,
+        rules: &Rules,
+        now: Timestamp,
+        codes: &mut BTreeSet<&'static str>,
+    ) -> (Option<String>, usize) {
+        let text = |path: &str| field(spec, path).text();
+        codes.extend(self.void(spec));
+        if let (Some(key), Some(mode)) = (text("routing.routeKey"), text("mode")) {
+            if rules.routes.contains_key(key) {
+                codes.extend(self.routes[key].refuses(mode));
+            }
+            if self.is_frozen(key, mode) {
+                codes.insert("POLICY_FROZEN");
+            }
+        }
+        if mention(spec, "messageId").is_some() && !self.lets_through(spec) {
+            codes.insert("POLICY_MENTION_PHASE");
+        }
+        if !verdict.codes.is_empty() || verdict.yes == Yes::Nobodys {
+            return (None, 0);
+        }
+        let mut cover = None;
+        if let Yes::ByGrant(name) = &verdict.yes {
+            let against = self.against_grant(name, spec, now);
+            if against.is_empty() {
+                cover = Some(name.clone());
+            }
+            codes.extend(against);
+        }
+        let route = &rules.routes[text("routing.routeKey").unwrap()];
+        let approvers = usize::from(route["approvers"] == 2) + 1;
+        let people = match text("mode") {
+            Some("live") if cover.is_some() && approvers == 1 => 0,
+            Some("live") => approvers,
+            _ => 0,
+        };
+        (cover, people)
+    }
+
+    fn against_grant(&self, name: &str, spec: &Json, now: Timestamp) -> Vec<&'static str> {
+        let Some(grant) = self.grants.get(name) else { return vec!["POLICY_AUTHORIZATION_UNKNOWN"] };
+        let text = |path: &str| field(spec, path).text().unwrap_or_default().to_owned();
+        let mut codes = Vec::new();
+        if grant.revoked {
+            codes.push("POLICY_AUTHORIZATION_REVOKED");
+        }
+        if grant.expires <= now || self.epoch.is_some_and(|since| grant.made_at < since) {
+            codes.push("POLICY_AUTHORIZATION_EXPIRED");
+        }
+        if grant.uses == 0 {
+            codes.push("POLICY_AUTHORIZATION_SPENT");
+        }
+        let channel = mention(spec, "channel").map(str::to_owned);
+        let covers = is_delegated(spec) == Some(true)
+            && grant.principal == text("authorship.envelope.principal.id")
+            && grant.made_by != text("source.agentId")
+            && grant.made_by != text("target.agentId")
+            && grant.agents.contains(&text("target.agentId"))
+            && grant.operations.contains(&text("intent.operation"))
+            && (grant.channels.is_empty()
+                || channel.is_some_and(|channel| grant.channels.contains(&channel)))
+            && grant.modes.contains(&text("mode"))
+            && grant.route.as_ref().is_none_or(|key| *key == text("routing.routeKey"))
+            && grant.intent.as_ref().is_none_or(|hash| *hash == sha256(&spec["intent"]));
+        if !covers {
+            codes.push("POLICY_AUTHORIZATION_SCOPE");
+        }
+        codes
+    }
+
+    fn lineage(&self, spec: &Json, cycle: &str, by_mention: bool, codes: &mut BTreeSet<&'static str>) {
+        let text = |path: &str| field(spec, path).text().map(str::to_owned);
+        if by_mention && self.cycles.get(cycle).is_some_and(|mentions| *mentions >= 8) {
+            codes.insert("POLICY_LOOP_DETECTED");
+        }
+        let Some(parent) = text("parentHandoffId") else { return };
+        let leads_here = |known: &&Known| {
+            known.accepted.as_ref().is_some_and(|accepted| accepted.decision == "allowed")
+                && known.cycle == cycle
+                && known.target == text("source.agentId")
+        };
+        let Some(parent) = self.handoffs.get(&parent).filter(leads_here) else {
+            codes.insert("A2A_PARENT_INVALID");
+            return;
+        };
+        let mut chain = vec![parent];
+        while let Some(next) = chain.last().unwrap().parent.as_ref().and_then(|id| self.handoffs.get(id)) {
+            chain.push(next);
+        }
+        let target = text("target.agentId");
+        let comes_back = target.is_some()
+            && chain.iter().take(9).any(|known| known.source == target || known.target == target);
+        if chain.len() > 8 || (by_mention && comes_back) {
+            codes.insert("POLICY_LOOP_DETECTED");
+        }
+    }
+
+    /// A mention was judged: what is counted, and whether the phase falls.
+    fn observe(
+        &mut self,
+        spec: &Json,
+        message: &str,
+        codes: &BTreeSet<&'static str>,
+        people: usize,
+        proven: bool,
+    ) {
+        let mut but_the_phase = codes.clone();
+        let held_back = but_the_phase.remove("POLICY_MENTION_PHASE");
+        let violated = VIOLATIONS.iter().any(|code| but_the_phase.contains(code));
+        let mut would_be = decide(&but_the_phase, people);
+        if held_back && let Some(content_then) = self.shadows.get(message) {
+            if *content_then == content(spec) {
+                return;
+            }
+            but_the_phase.insert("POLICY_MENTION_DUPLICATE");
+            would_be = "denied";
+        }
+        let would_pass = matches!(would_be, "allowed" | "needs_approval");
+        let has = |wanted: &str| but_the_phase.contains(wanted);
+        let counted = [
+            true,
+            would_pass,
+            has("POLICY_MENTION_LOOP") || has("POLICY_LOOP_DETECTED"),
+            has("POLICY_MENTION_DUPLICATE"),
+            has("POLICY_MENTION_EXPIRED"),
+        ];
+        for (counter, it) in self.counters.iter_mut().zip(counted) {
+            *counter += u64::from(it);
+        }
+        if would_pass && !self.lets_through(spec) {
+            self.shadows.entry(message.to_owned()).or_insert_with(|| content(spec));
+        }
+        if self.phase == 2 && violated && proven {
+            self.phase = 1;
+        }
+    }
+
+    /// It became allowed: takes the use of a grant, and the canary's slot.
+    fn goes_out(&mut self, handoff_id: &str, route: &str, mode: &str, cover: Option<&str>, now: Timestamp) {
+        if let Some(grant) = cover.and_then(|name| self.grants.get_mut(name)) {
+            grant.uses -= 1;
+        }
+        if mode == "live"
+            && let Some(Canary { holder, .. }) = &mut self.routes.get_mut(route).unwrap().canary
+        {
+            *holder = Some((handoff_id.to_owned(), now));
+        }
+    }
+
+    /// Somebody answers what waits. Nobody is no person.
+    pub(crate) fn answer(
+        &mut self,
+        handoff_id: &str,
+        yes: bool,
+        by: Option<&Human>,
+        spec: &Json,
+        now: Timestamp,
+    ) -> Settled {
+        let Some(waiting) = self.waiting.get(handoff_id).cloned() else {
+            return Settled::Refused("APPROVAL_NOT_WAITING");
+        };
+        let Some(by) = by else { return Settled::Refused("APPROVAL_NOT_HUMAN") };
+        if self.is_over(&waiting, now) {
+            return Settled::Refused("APPROVAL_EXPIRED");
+        }
+        if !yes {
+            return Settled::Decided(self.end_waiting(handoff_id, "POLICY_APPROVAL_REJECTED"));
+        }
+        let known = self.handoffs[handoff_id].clone();
+        let asked = known.accepted.clone().unwrap();
+        let principal = field(&asked.spec, "authorship.envelope.principal.id").text().map(str::to_owned);
+        if [&known.source, &principal, &known.target].into_iter().flatten().any(|id| by.goes_by(id)) {
+            return Settled::Refused("APPROVAL_OWN");
+        }
+        if waiting.yes.iter().any(|other| other.is(by)) {
+            return Settled::Refused("APPROVAL_TWICE");
+        }
+        if *spec != asked.spec {
+            return Settled::OtherTaskSpec;
+        }
+        let rules = self.rules();
+        let verdict = judge(spec, &rules, &Submitter::Agent(known.source.unwrap()), now);
+        let mut codes = verdict.codes.clone();
+        let (cover, _) = self.moving(spec, &verdict, &rules, now, &mut codes);
+        let passing = ["POLICY_FROZEN", "POLICY_CANARY_FULL"];
+        if !codes.is_empty() && codes.iter().all(|code| passing.contains(code)) {
+            return Settled::Held(codes);
+        }
+        let mut waiting = waiting;
+        waiting.yes.push(by.clone());
+        if codes.is_empty() && waiting.yes.len() < waiting.needed {
+            let pass = Pass::Waits(waiting.until);
+            self.waiting.insert(handoff_id.to_owned(), waiting);
+            let (decision, attempt) = ("needs_approval", asked.attempt);
+            return Settled::Decided(Answer { decision, codes, attempt, replayed: false, pass });
+        }
+        self.waiting.remove(handoff_id);
+        let decision = decide(&codes, 0);
+        let accepted = self.handoffs.get_mut(handoff_id).unwrap().accepted.as_mut().unwrap();
+        (accepted.decision, accepted.codes) = (decision, codes.clone());
+        accepted.state = if decision == "allowed" { State::Available } else { State::Over };
+        accepted.touched = now;
+        let mut pass = Pass::None;
+        if decision == "allowed" {
+            pass = Pass::Dispatch(verdict.until);
+            self.goes_out(handoff_id, &asked.route, &asked.mode, cover.as_deref(), now);
+        }
+        Settled::Decided(Answer { decision, codes, attempt: asked.attempt, replayed: false, pass })
+    }
+
+    fn is_over(&self, waiting: &Waiting, now: Timestamp) -> bool {
+        waiting.until <= now || self.epoch.is_some_and(|since| waiting.asked < since)
+    }
+
+    fn end_waiting(&mut self, handoff_id: &str, code: &'static str) -> Answer {
+        self.waiting.remove(handoff_id);
+        let accepted = self.handoffs.get_mut(handoff_id).unwrap().accepted.as_mut().unwrap();
+        let codes = BTreeSet::from([code]);
+        let decision = decide(&codes, 0);
+        (accepted.decision, accepted.codes, accepted.state) = (decision, codes.clone(), State::Over);
+        Answer { decision, codes, attempt: accepted.attempt, replayed: false, pass: Pass::None }
+    }
+
+    /// Time has passed: who waited for too long, who holds the canary's slot for too long, whose lease has ended.
+    pub(crate) fn tick(&mut self, now: Timestamp) {
+        let over: Vec<String> = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| self.is_over(waiting, now))
+            .map(|(handoff_id, _)| handoff_id.clone())
+            .collect();
+        for handoff_id in over {
+            self.end_waiting(&handoff_id, "POLICY_APPROVAL_EXPIRED");
+        }
+        let silent: Vec<String> = self
+            .routes
+            .values()
+            .filter_map(|route| route.canary.as_ref()?.holder.as_ref())
+            .filter(|(_, since)| since.plus_seconds(WAIT_S) <= now)
+            .map(|(holder, _)| holder.clone())
+            .collect();
+        for handoff_id in silent {
+            self.ends(&handoff_id, &End::Silent);
+        }
+        for accepted in self.handoffs.values_mut().filter_map(|known| known.accepted.as_mut()) {
+            let held = matches!(accepted.state, State::Claimed | State::Working | State::Blocked);
+            let live = accepted.mode == "live";
+            if !held
+                || accepted.touched.plus_seconds(WAIT_S) > now
+                || (live && accepted.state == State::Blocked)
+            {
+                continue;
+            }
+            accepted.touched = now;
+            if live {
+                accepted.state = State::Blocked;
+            } else {
+                (accepted.state, accepted.claimer) = (State::Available, None);
+            }
+        }
+    }
+
+    fn ends(&mut self, handoff_id: &str, end: &End<'_>) {
+        let accepted = self.handoffs.get_mut(handoff_id).unwrap().accepted.as_mut().unwrap();
+        accepted.state = State::Over;
+        self.waiting.remove(handoff_id);
+        let (route, claimer) = (accepted.route.clone(), accepted.claimer.clone());
+        let record = self.routes.get_mut(&route).unwrap();
+        if accepted.mode == "live" && record.landed(handoff_id, claimer.as_deref(), end) {
+            self.roll_back(&route, true);
+        }
+    }
+
+    /// An agent reports. False if that is not taken in.
+    pub(crate) fn report(&mut self, handoff_id: &str, agent: &str, what: &Said, now: Timestamp) -> bool {
+        let rules = self.rules();
+        let Some(known) = self.handoffs.get(handoff_id) else { return false };
+        let Some(accepted) = known.accepted.clone() else { return false };
+        let halted = self.is_frozen(&accepted.route, &accepted.mode)
+            || self.routes.get(&accepted.route).is_some_and(|route| route.blocked);
+        let of_route =
+            rules.routes.get(&accepted.route).is_some_and(|route| crate::gates::reaches(route, agent));
+        let may_claim = known.target.as_deref() == Some(agent) || of_route;
+        let reports = accepted.claimer.as_deref() == Some(agent);
+        use State::{Available, Blocked, Claimed, Over, Working};
+        let state = accepted.state;
+        let (may, next) = match what {
+            Said::Claimed => (may_claim && state == Available && !halted, Claimed),
+            Said::Started => (reports && matches!(state, Claimed | Blocked) && !halted, Working),
+            Said::Artifact => (reports && state == Working && !halted, Working),
+            Said::Blocked => (reports && matches!(state, Claimed | Working) && !halted, Blocked),
+            Said::Completed => (reports && state == Working && !halted, Over),
+            Said::Failed { .. } => (reports && matches!(state, Claimed | Working | Blocked) && !halted, Over),
+            Said::Cancelled => (known.source.as_deref() == Some(agent) && state != Over, Over),
+        };
+        if !may {
+            return false;
+        }
+        let accepted = self.handoffs.get_mut(handoff_id).unwrap().accepted.as_mut().unwrap();
+        (accepted.state, accepted.touched) = (next, now);
+        match what {
+            Said::Claimed => accepted.claimer = Some(agent.to_owned()),
+            Said::Completed => self.ends(handoff_id, &End::Completed),
+            Said::Failed { code, critical } => {
+                self.ends(handoff_id, &End::Failed { code, critical: *critical })
+            }
+            Said::Cancelled => self.ends(handoff_id, &End::Cancelled),
+            _ => {}
+        }
+        true
+    }
+}
+
+/// What an agent says of its work.
+#[derive(Clone, Debug)]
+pub(crate) enum Said {
+    Claimed,
+    Started,
+    Artifact,
+    Blocked,
+    Completed,
+    Failed { code: &'static str, critical: bool },
+    Cancelled,
+}
