@@ -31,12 +31,14 @@ mod api {
     mod health;
     mod hostile;
     mod humans;
+    mod incidents;
     mod mentions;
     mod models;
     mod people_cli;
     mod promotion;
     mod pushing;
     mod rules;
+    mod secrets;
     mod shutdown;
     mod signing;
     mod statuses;

@@ -24,13 +24,21 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn new() -> Self {
-        let without_channel = |workspace: &Path| {
-            let path = workspace.join(POLICY);
-            let mut policy: Json = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        Self::prepared(|_, _| {})
+    }
+
+    /// With changes to the policy and to the routing table.
+    pub(crate) fn prepared(change: impl FnOnce(&mut Json, &mut Json)) -> Self {
+        let prepare = |workspace: &Path| {
+            let paths = [workspace.join(POLICY), workspace.join("policies/routes.json")];
+            let [mut policy, mut table]: [Json; 2] =
+                paths.each_ref().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap());
             policy["allowWithoutChannel"] = true.into();
-            write(&path, policy.to_string());
+            change(&mut policy, &mut table);
+            write(&paths[0], policy.to_string());
+            write(&paths[1], table.to_string());
         };
-        let daemon = Daemon::prepared(tempfile::tempdir().unwrap(), "", without_channel);
+        let daemon = Daemon::prepared(tempfile::tempdir().unwrap(), "", prepare);
         let key = json!({"keyId": "user-main-test", "owner": "user:main", "secret": SECRET});
         assert_eq!(daemon.post("/v1/keys", key).status, 201);
         let rita = daemon.token("rita", "operator", None);
