@@ -47,6 +47,14 @@ impl Canaries {
         }
     }
 
+    /// All that came of these words are in there: what is looked for can be found.
+    #[track_caller]
+    fn present(&self, kind: Kind, surface: &str, text: &str) {
+        for (_, place, canary) in self.0.lock().unwrap().iter().filter(|(other, ..)| *other == kind) {
+            assert!(text.contains(canary), "{place} is not in {surface}");
+        }
+    }
+
     fn count(&self) -> usize {
         self.0.lock().unwrap().len()
     }
@@ -84,7 +92,7 @@ fn report(spec: &Json, seq: u64, kind: &str, category: &str, payload: Json) -> J
 
 /// Opens the input schema for a memo, so that canaries get through it.
 fn house() -> Daemon {
-    let settings = "[log]\nlevel = \"trace\"\n[sink]\npath = \"memory/sink.jsonl\"\n";
+    let settings = "[log]\nlevel = \"trace\"\n[sink]\npath = \"memory/sink.jsonl\"\n[a2a]\npush_allow = [\"127.0.0.0/8\"]\n";
     Daemon::prepared(tempfile::tempdir().unwrap(), settings, |workspace| {
         let path = workspace.join("agents/blockchain-operator/config/execution-plane.schema.v1.json");
         let text = fs::read_to_string(&path).unwrap();
@@ -93,6 +101,35 @@ fn house() -> Daemon {
             text.replace("\"additionalProperties\": false", "\"additionalProperties\": true"),
         );
     })
+}
+
+fn rpc(daemon: &Daemon, token: &str, method: &str, params: Json) -> Json {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    super::wire::send(daemon.address, &Request::new("POST", "/rpc").token(token).json(body)).json()
+}
+
+/// What is said over A2A, and where a client wants to be told; the tasks that came of it.
+fn over_a2a(daemon: &Daemon, canaries: &Canaries, router: &str) -> Vec<String> {
+    // Nobody listens there, so that what is told of failed deliveries is seen, too.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut tasks = Vec::new();
+    for n in 0..4 {
+        let work = |place: &str| canaries.plant(Kind::Work, place);
+        let secret = |place: &str| canaries.plant(Kind::Secret, place);
+        let data = json!({work("a name in a message"): work("a value in a message")});
+        let message = json!({"kind": "message", "messageId": format!("m-canary-{n}"), "role": "user",
+            "parts": [{"kind": "text", "text": work("a message")}, {"kind": "data", "data": data}]});
+        let task = rpc(daemon, router, "message/send", json!({"message": message}));
+        let id = task["result"]["id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned();
+        let config = json!({"taskId": id, "pushNotificationConfig": {"id": "canary",
+            "url": format!("http://{silent}/{}", secret("the path of a webhook")),
+            "token": secret("the token of a webhook"),
+            "authentication": {"schemes": ["Bearer"], "credentials": secret("the credentials of a webhook")}}});
+        let set = rpc(daemon, router, "tasks/pushNotificationConfig/set", config);
+        assert!(set.get("result").is_some(), "{set}");
+        tasks.push(id);
+    }
+    tasks
 }
 
 #[test]
@@ -188,12 +225,18 @@ fn two_hundred_canaries_are_found_nowhere() {
     });
     let reply = daemon.post_as(&router, &format!("{}/events", location(&taken[1])), cancelled);
     assert_eq!(reply.status, 201, "{reply:?}");
+    let tasks = over_a2a(&daemon, &canaries, &router);
     assert!(canaries.count() >= 200, "{}", canaries.count());
 
-    look_everywhere(&daemon, &canaries, &taken, &auditor);
+    look_everywhere(&daemon, &canaries, (&taken, &tasks), &auditor);
 }
 
-fn look_everywhere(daemon: &Daemon, canaries: &Canaries, taken: &[Json], auditor: &str) {
+fn look_everywhere(
+    daemon: &Daemon,
+    canaries: &Canaries,
+    (taken, tasks): (&[Json], &[String]),
+    auditor: &str,
+) {
     // Somebody who has nothing to do with any of it.
     let stranger = daemon.token("stranger", "orchestrator", Some("stranger"));
     let mut places: Vec<String> = [
@@ -236,6 +279,17 @@ fn look_everywhere(daemon: &Daemon, canaries: &Canaries, taken: &[Json], auditor
             &super::wire::send(daemon.address, &request).text(),
         );
     }
+    for task in tasks {
+        for (method, params) in [
+            ("tasks/get", json!({"id": task})),
+            ("tasks/pushNotificationConfig/list", json!({"id": task})),
+            ("tasks/cancel", json!({"id": task})),
+            ("tasks/list", json!({})),
+        ] {
+            let told = rpc(daemon, &stranger, method, params).to_string();
+            canaries.absent(&ALL, &format!("{method} for a stranger"), &told);
+        }
+    }
     // Those who may read all that is recorded see words, but no work and no secret in lists and exports.
     let hidden = [Kind::Secret, Kind::Work];
     for place in [
@@ -255,6 +309,7 @@ fn look_everywhere(daemon: &Daemon, canaries: &Canaries, taken: &[Json], auditor
     let export = daemon.cli_ok(&["audit", "export"]);
     assert!(export.lines().count() > 50);
     canaries.absent(&hidden, "audit export", &export);
+    canaries.present(Kind::Words, "audit export", &export);
     canaries.absent(
         &hidden,
         "the state file",
