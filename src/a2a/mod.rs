@@ -9,8 +9,8 @@
 //! Members that a version does not know are ignored, as the protocol asks; a member that it knows has its type, or the
 //! request is refused with a pointer to it. Absent and `null` are the same.
 //!
-//! Deliberately absent: who a caller is and whose task it is, waiting, sockets, push delivery, and the address check of
-//! a webhook. The door is `http/a2a/`.
+//! Deliberately absent: who a caller is and whose task it is, waiting, push delivery, and the address check of a webhook.
+//! The door is `http/a2a/`. The one part with a socket is [`client`], which asks other agents.
 
 mod call;
 mod card;

@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import ours  # noqa: E402
+import pages  # noqa: E402
 from client import Client  # noqa: E402
 from scenes import SCENES  # noqa: E402
 from stage import Stage  # noqa: E402
@@ -31,8 +32,9 @@ def clients(prepared):
         "javascript-1.3": (script["1.3"], "1.0", asked),
         "javascript-1.3-speaking-0.3": (script["1.3"], "0.3", asked),
         "javascript-0.3": (script["0.3"], "0.3", asked),
-        # Has scenes of its own, and no driver.
+        # Have scenes of their own, and no driver.
         "handoffd": None,
+        "pages": None,
     }
 
 
@@ -68,8 +70,11 @@ def main():
     names = given.names or list(known)
     failed = played_scenes = 0
 
+    of_pages = pages.scenes(HERE.parent.parent / "docs/a2a.md", given.prepared / "python-1.3/bin/python",
+                            given.prepared / "javascript-1.3")
+
     def scenes(name):
-        all_scenes = SCENES if known[name] else ours.SCENES
+        all_scenes = {"handoffd": ours.SCENES, "pages": of_pages}.get(name, SCENES)
         return [scene for scene in all_scenes if not given.scene or scene.__name__ in given.scene]
 
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:

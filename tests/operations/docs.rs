@@ -15,10 +15,10 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)).unwrap()
 }
 
-/// The shell examples of a page that call the daemon, in order.
+/// The shell examples of a page that ask the daemon at its address, in order.
 fn examples(text: &str) -> Vec<&str> {
     let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    blocks.filter(|block| block.contains("curl ")).collect()
+    blocks.filter(|block| block.contains("curl ") || block.contains("handoffd a2a ")).collect()
 }
 
 /// Runs every example of a page, in order, in one workspace; each must end well and say something.
@@ -55,6 +55,7 @@ fn every_example_in_the_pages_works() {
     run_examples("operations.md", 3);
     run_examples("api.md", 10);
     run_examples("promotion.md", 5);
+    run_examples("a2a.md", 3);
 }
 
 /// What `/metrics` says after a reason, a problem and a JSON-RPC request, for what is counted by them.
@@ -167,4 +168,25 @@ fn every_problem_is_in_the_page() {
     } else {
         assert_eq!(table, problems_markdown(), "run: UPDATE=1 cargo test --test operations");
     }
+}
+
+/// The rubric names what shows each point; a point whose test is gone is shown by nothing.
+#[test]
+fn every_point_of_the_a2a_rubric_is_shown_by_tests_that_are_there() {
+    let page = page("a2a.md");
+    let (_, rubric) = page.split_once("## The rubric").unwrap();
+    let mut points = 0;
+    for row in rubric.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| points")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let Ok(worth) = cells[1].parse::<u32>() else { continue };
+        points += worth;
+        let named: Vec<(&str, &str)> = cells[3].split('`').filter_map(|one| one.split_once("::")).collect();
+        assert!(!named.is_empty(), "{row}");
+        for (file, test) in named {
+            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+            let is_there = ["fn", "def"].iter().any(|word| text.contains(&format!("{word} {test}(")));
+            assert!(is_there, "{file} has no {test}");
+        }
+    }
+    assert_eq!(points, 100);
 }
