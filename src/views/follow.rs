@@ -6,6 +6,7 @@ use super::attempt::Held;
 use super::event::{Seen, document, handoff_stream};
 use super::fault::ViewsFault;
 use super::messages;
+use super::tally::Tally;
 use super::words::Words;
 use crate::ledger::{Entry, RunningHash};
 use crate::timestamp::Timestamp;
@@ -28,11 +29,12 @@ pub(super) struct Follower<'t> {
     /// Of the entry before, if there was one.
     last: Option<RunningHash>,
     held: Option<Held>,
+    tally: Tally,
 }
 
 impl<'t> Follower<'t> {
     pub(super) fn new(store: &'t Connection, words: &'t mut Words, applied: Applied) -> Self {
-        Self { store, words, applied, last: None, held: None }
+        Self { store, words, applied, last: None, held: None, tally: Tally::default() }
     }
 
     pub(super) fn entry(&mut self, entry: &Entry) -> Result<(), ViewsFault> {
@@ -53,11 +55,16 @@ impl<'t> Follower<'t> {
         let decision = self.words.number_if(self.store, seen.decision())?;
         let codes = seen.codes();
         let codes_list = self.words.list(self.store, &codes)?;
+        let mut numbers = Vec::with_capacity(codes.len());
         for code in &codes {
             let code = self.words.number(self.store, code)?;
             self.store
                 .prepare_cached("INSERT INTO entry_codes (code, sequence) VALUES (?1, ?2)")?
                 .execute((code, sequence))?;
+            numbers.push(code);
+        }
+        if let Some(decision) = decision {
+            self.tally.decided(time, decision, &numbers);
         }
         self.take_up(&seen, sequence, correlation)?;
         let (stream, attempt) = match &mut self.held {
@@ -107,6 +114,7 @@ impl<'t> Follower<'t> {
         if let Some(held) = self.held.take() {
             held.save(self.store, self.words)?;
         }
+        self.tally.save(self.store)?;
         if let Some(last) = self.last {
             self.applied.running_hash = last.to_string();
             self.store

@@ -27,6 +27,7 @@ mod rows;
 mod standing;
 mod status;
 mod store;
+mod tally;
 mod tasks;
 mod words;
 
@@ -44,6 +45,7 @@ pub use messages::{AskedClaim, AskedState, MessageClaim, MessageRow};
 pub use reader::Reader;
 pub use rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow};
 pub use status::{Status, UnknownStatus};
+pub use tally::DecisionMinute;
 pub use tasks::{SeenBy, TaskFilter, TaskRow};
 
 use crate::ledger::Entry;

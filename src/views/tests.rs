@@ -7,6 +7,7 @@ mod files;
 mod history;
 mod plans;
 mod search;
+mod tally;
 
 use std::path::{Path, PathBuf};
 

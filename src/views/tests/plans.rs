@@ -3,7 +3,7 @@
 use super::super::filter::{ENTRIES, HANDOFFS};
 use super::super::query::{By, List, Wanted};
 use super::super::{
-    EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, standing, words,
+    EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, standing, tally, words,
 };
 use super::history::*;
 use super::{Place, TOPIC, holding};
@@ -114,6 +114,7 @@ fn every_single_answer_and_claim_is_one_read_by_an_index() {
         words::HANDOFF,
         attempt::HEAD,
         attempt::ATTEMPT,
+        tally::MINUTES,
     ] {
         plan(&reader, sql);
     }
