@@ -245,6 +245,27 @@ pub const TOKENS_MAX: usize = 10_000;
 pub const TOKENS_FILE: Bounds = Bounds { bytes_max: 16 * 1024 * 1024, levels_max: 8 };
 pub const TOKENS_FAULTS_MAX: usize = 100;
 
+/// A session in a browser: how long it lasts unused and at most, how many there are in all and of one token, and how
+/// long a link to a new one holds.
+pub const SESSION_IDLE_S: i64 = 30 * 60;
+pub const SESSION_S: i64 = 8 * 3_600;
+pub const SESSIONS_MAX: usize = 1_000;
+pub const SESSIONS_OF_ONE_TOKEN_MAX: usize = 16;
+pub const SESSION_LINK_S: i64 = 120;
+
+/// A form of the console as it is sent; what an overview looks back on, and what it lists; characters of a value that
+/// are shown at first, and members of a TaskSpec that are; children of a handoff that are listed.
+pub const CONSOLE_FORM_BYTES_MAX: usize = 64 * 1024;
+pub const CONSOLE_CHART_MINUTES: i64 = 60;
+pub const CONSOLE_CODES_S: i64 = 24 * 3_600;
+pub const CONSOLE_CODES_LISTED: usize = 8;
+pub const CONSOLE_VALUE_CHARS: usize = 160;
+pub const CONSOLE_TREE_LINES_MAX: usize = 4_000;
+pub const CONSOLE_CHILDREN_LISTED: usize = 50;
+
+/// How often a stream of the console looks whether its session still holds.
+pub const CONSOLE_LOOK_MS: u64 = 1_000;
+
 /// A file with one token in it.
 pub const TOKEN_FILE_BYTES_MAX: usize = 1024;
 

@@ -198,5 +198,6 @@ fn word(act: Act) -> &'static str {
         Act::ManageKeys => "manage-keys",
         Act::ConvertEvidence => "convert-evidence",
         Act::SpeakA2a => "speak-a2a",
+        Act::OpenConsole => "open-console",
     }
 }

@@ -1,7 +1,7 @@
 //! Callers: who may ask, and for what.
 //!
-//! Owns the tokens ([`Roster`]), what each [`Role`] may do ([`Act`]), and signed requests ([`verify`],
-//! [`Nonces`]). Core but for `file`, the one hand, which keeps `memory/tokens.json` and
+//! Owns the tokens ([`Roster`]), what each [`Role`] may do ([`Act`]), signed requests ([`verify`],
+//! [`Nonces`]), and the [`Sessions`] of people who look at pages. Core but for `file`, the one hand, which keeps `memory/tokens.json` and
 //! `memory/admin.token`. Time and randomness come in as arguments.
 //!
 //! Deliberately absent: HTTP, whose headers and status codes are a door's, and the engine: that a caller may
@@ -13,6 +13,7 @@ mod request;
 mod rights;
 mod role;
 mod roster;
+mod sessions;
 mod stored;
 mod token;
 
@@ -25,6 +26,7 @@ pub use request::{
 pub use rights::Act;
 pub use role::{Role, Standing, StandingFault};
 pub use roster::{Roster, RosterFault};
+pub use sessions::{Look, Session, SessionSecret, Sessions};
 pub use stored::StoredFault;
 pub use token::{Caller, Name, Token, TokenId, TokenText};
 

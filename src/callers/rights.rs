@@ -44,10 +44,12 @@ pub enum Act {
     ConvertEvidence,
     /// Speak A2A; what a message may do is asked when it is read.
     SpeakA2a,
+    /// Look at the console's pages. What may be done there is asked of each act again.
+    OpenConsole,
 }
 
 impl Act {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Submit,
         Self::Check,
         Self::ReadHandoffs,
@@ -70,6 +72,7 @@ impl Act {
         Self::ManageKeys,
         Self::ConvertEvidence,
         Self::SpeakA2a,
+        Self::OpenConsole,
     ];
 
     /// Who may. What speaks for a human is the operator's alone.
@@ -82,7 +85,9 @@ impl Act {
             // They show the handoffs of all agents.
             Self::ReadAudit | Self::ReadState => &[Operator, Auditor, Admin],
             // They name people, channels and what may be done in their name.
-            Self::ReadPolicies | Self::ReadMentions | Self::ReadApprovals => &[Operator, Auditor, Admin],
+            Self::ReadPolicies | Self::ReadMentions | Self::ReadApprovals | Self::OpenConsole => {
+                &[Operator, Auditor, Admin]
+            }
             // An agent its progress, the source or an operator a cancellation.
             Self::ReportEvent => &[Agent, Orchestrator, Operator],
             Self::Approve | Self::Authorize | Self::Promote => &[Operator],

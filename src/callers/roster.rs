@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::role::Role;
-use super::token::{Caller, Name, Token, hash_of};
+use super::token::{Caller, Name, Token, TokenId, hash_of};
 use crate::json::printable;
 use crate::limits;
 use crate::proof::Digest;
@@ -94,6 +94,11 @@ impl Roster {
         let name: Name = name.parse().ok()?;
         let token = self.tokens.get(*self.by_name.get(&name)?)?;
         token.is_valid_at(now).then_some(token.caller())
+    }
+
+    /// Is there a token of this id that is valid?
+    pub fn counts(&self, token_id: TokenId, now: Timestamp) -> bool {
+        self.tokens.iter().any(|token| token.fingerprint() == token_id && token.is_valid_at(now))
     }
 
     /// All tokens, in the order they were made.

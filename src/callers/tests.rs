@@ -1,4 +1,5 @@
 mod requests;
+mod sessions;
 
 use std::collections::HashSet;
 use std::fs;
@@ -119,6 +120,7 @@ fn each_role_may_do_what_the_table_says() {
         (Act::ManageKeys, ".....d"),
         (Act::ConvertEvidence, "oaphud"),
         (Act::SpeakA2a, "oaphud"),
+        (Act::OpenConsole, "..p.ud"),
     ];
     assert_eq!(table.map(|(act, _)| act), Act::ALL, "every act has its line");
     for (act, row) in table {

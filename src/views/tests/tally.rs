@@ -63,7 +63,7 @@ proptest! {
         let before = dump(&Connection::open(&place.path).unwrap());
         Connection::open(&place.path).unwrap().execute_batch(
             "DROP TABLE decision_minutes; DROP TABLE code_hours; DROP INDEX attempts_by_parent;
-             PRAGMA user_version = 1;",
+             PRAGMA user_version = 2;",
         ).unwrap();
         drop(Views::open(&place.path, TOPIC).unwrap());
         prop_assert_eq!(dump(&Connection::open(&place.path).unwrap()), before);
