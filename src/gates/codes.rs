@@ -422,6 +422,25 @@ impl Code {
         self.page().expiry
     }
 
+    /// What it says, in a sentence.
+    pub fn means(self) -> &'static str {
+        self.page().means
+    }
+
+    /// Why it is there at all.
+    pub fn why(self) -> &'static str {
+        self.page().why
+    }
+
+    /// What to do about it.
+    pub fn fix(self) -> &'static str {
+        self.page().fix
+    }
+
+    pub fn example(self) -> &'static str {
+        self.page().example
+    }
+
     /// Does it stand in the way for a while only, and not because of what the handoff is?
     pub fn passes(self) -> bool {
         matches!(self, Self::Frozen | Self::CanaryFull)

@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
 use serde_json::{Value as Json, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::App;
@@ -125,22 +126,35 @@ pub(super) async fn checkpoint(call: Call) -> Answer {
 
 /// `GET /v1/audit/verify`: everything computed again. One at a time, for it reads the whole ledger.
 pub(super) async fn verify(call: Call) -> Answer {
-    let Ok(turn) = call.app.verifying.clone().try_acquire_owned() else {
-        return Err(Problem::new(Kind::Busy, "the ledger is being verified already")
-            .hint("try again when that is done"));
-    };
-    let app = call.app.clone();
-    let report = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        verified(&app)
-    });
-    match report.await {
+    let verifying = Verifying::begin(&call.app)?;
+    match tokio::task::spawn_blocking(move || verifying.run(&mut |_| {})).await {
         Ok(body) => Ok(json_response(StatusCode::OK, &body)),
         Err(error) => Err(unreadable(&error.to_string())),
     }
 }
 
-fn verified(app: &App) -> Json {
+/// A verification that may begin: no other one is under way.
+pub(crate) struct Verifying {
+    app: Arc<App>,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Verifying {
+    pub(crate) fn begin(app: &Arc<App>) -> Result<Self, Problem> {
+        let Ok(turn) = app.verifying.clone().try_acquire_owned() else {
+            return Err(Problem::new(Kind::Busy, "the ledger is being verified already")
+                .hint("try again when that is done"));
+        };
+        Ok(Self { app: app.clone(), _turn: turn })
+    }
+
+    /// Reads the whole ledger; `tell` hears how far it has come.
+    pub(crate) fn run(self, tell: &mut dyn FnMut(verify::Progress)) -> Json {
+        verified(&self.app, tell)
+    }
+}
+
+fn verified(app: &App, tell: &mut dyn FnMut(verify::Progress)) -> Json {
     let files = app.gateway.files();
     let finding = |what: String| json!({"verified": false, "finding": what});
     let mut checkpoints = Vec::new();
@@ -164,7 +178,7 @@ fn verified(app: &App) -> Json {
         }
     }
     let through = app.gateway.engine().head();
-    match app.gateway.ledger().verify(app.gateway.topic_id(), through, &checkpoints) {
+    match app.gateway.ledger().verify(app.gateway.topic_id(), through, &checkpoints, tell) {
         Err(found) => finding(found.to_string()),
         Ok(report) => json!({
             "verified": true,

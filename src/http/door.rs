@@ -26,8 +26,8 @@ use crate::gateway::Rules;
 use crate::os::clock;
 use crate::proof::Digest;
 
-/// All endpoints, and what to say to those who ask for others.
-pub(super) fn router(app: Arc<App>) -> Router {
+/// All endpoints, what another door serves beside them, and what to say to those who ask for others.
+pub(super) fn router(app: Arc<App>, beside: Router) -> Router {
     let mut router = Router::new();
     for endpoint in ENDPOINTS.iter() {
         let filter = MethodFilter::try_from(endpoint.method.clone()).unwrap_or(MethodFilter::GET);
@@ -36,7 +36,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
         };
         router = router.route(endpoint.path, on(filter, handler));
     }
-    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(app)
+    let router = router.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(app);
+    router.merge(beside)
 }
 
 /// What the path captured; an error if that is no text.
@@ -107,7 +108,7 @@ async fn handle(
     let mut body = RequestBody::Unread(body);
     let caller = match endpoint.act {
         None => None,
-        Some(act) => {
+        Some(_) => {
             let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
             match authenticate(&app, &rules, &parts.method, target, &parts.headers, &mut body).await {
                 // Whoever shows a token is held to it.
@@ -115,12 +116,7 @@ async fn handle(
                 Err(problem) => return Err(problem),
                 Ok(caller) => {
                     app.limiter.take(caller.token_id(), Instant::now()).map_err(slow_down)?;
-                    if !caller.may(act) {
-                        let role = caller.role().as_str();
-                        let problem =
-                            Problem::new(Kind::Forbidden, format!("a token of role {role} may not do this"));
-                        return Err(problem.hint("ask an admin for a token of a role that may"));
-                    }
+                    check_right(endpoint, &caller)?;
                     Some(caller)
                 }
             }
@@ -130,16 +126,29 @@ async fn handle(
         Query::read(parts.uri.query().unwrap_or_default(), endpoint, app.settings.server.query_bytes_max)?;
     let captured =
         captured.map_err(|_| Problem::new(Kind::NotFound, "the path is not percent-encoded UTF-8"))?;
-    let path: Vec<(String, String)> =
-        captured.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    for parameter in endpoint.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
-        let given = path.iter().find(|(name, _)| name == parameter.name);
-        parameter.check(given.map_or("", |(_, value)| value))?;
-    }
-    (endpoint.handler)(Call { app, rules, caller, path, query, headers: parts.headers, body, trace }).await
+    let path = captured.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let call = Call { app, rules, caller, path, query, headers: parts.headers, body, trace };
+    pass_on(endpoint, call).await
 }
 
-fn slow_down(wait: std::time::Duration) -> Problem {
+/// To the handler, if what the path names can be meant.
+pub(super) async fn pass_on(endpoint: &'static Endpoint, call: Call) -> Result<Response, Problem> {
+    for parameter in endpoint.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
+        parameter.check(call.path_named(parameter.name))?;
+    }
+    (endpoint.handler)(call).await
+}
+
+/// May this caller ask for it?
+pub(super) fn check_right(endpoint: &Endpoint, caller: &Caller) -> Result<(), Problem> {
+    let Some(act) = endpoint.act.filter(|act| !caller.may(*act)) else { return Ok(()) };
+    let role = caller.role().as_str();
+    tracing::debug!(?act, role, "not for this role");
+    Err(Problem::new(Kind::Forbidden, format!("a token of role {role} may not do this"))
+        .hint("ask an admin for a token of a role that may"))
+}
+
+pub(super) fn slow_down(wait: std::time::Duration) -> Problem {
     let seconds = wait.as_secs_f64().ceil().max(1.0);
     let value = HeaderValue::from_str(&format!("{seconds:.0}")).unwrap_or(HeaderValue::from_static("1"));
     Problem::new(Kind::RateLimited, "this caller asks more often than it may")

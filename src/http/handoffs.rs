@@ -14,7 +14,7 @@ use super::endpoint::Answer as HttpAnswer;
 use super::metrics::Step;
 use super::problem::{Kind, Problem};
 use crate::answer::{Answer, Outfit};
-use crate::callers::{Caller, Role, Token};
+use crate::callers::{Caller, Role};
 use crate::contract::TaskSpec;
 use crate::engine::{Asker, Candidate, Decided, EngineFault, Ruling};
 use crate::gates::{Code, Decision, Reason};
@@ -101,9 +101,7 @@ async fn as_it_stands(app: &App, again: Candidate, first: &Decided) -> Result<Ar
 
 /// Whoever waited may have lost its token meanwhile, and must not be handed what was allowed.
 fn still_counts(caller: &Caller, rules: &Rules) -> Result<(), Problem> {
-    let now = clock::now();
-    let counts = |token: &Token| token.fingerprint() == caller.token_id() && token.is_valid_at(now);
-    if rules.roster.tokens().iter().any(counts) {
+    if rules.roster.counts(caller.token_id(), clock::now()) {
         Ok(())
     } else {
         Err(Problem::new(Kind::AuthTokenUnknown, "the token no longer counts"))

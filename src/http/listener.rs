@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -65,16 +66,17 @@ impl Listening {
         self.address
     }
 
-    /// Serves until `stop` is ready; then no more is accepted, and what is under way may finish within the bound.
+    /// Serves the API, and `beside` it what another door has, until `stop` is ready; then no more is accepted, and what is under way may finish within the bound.
     pub async fn serve(
         self,
         app: Arc<App>,
+        beside: Router,
         workspace: &Path,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ListenFault> {
         let tls = acceptor(&app.settings.tls, workspace).map_err(ListenFault::Tls)?;
         let listener = TcpListener::from_std(self.listener).map_err(ListenFault::Io)?;
-        let service = TowerToHyperService::new(router(app.clone()));
+        let service = TowerToHyperService::new(router(app.clone(), beside));
         let server = app.settings.server.clone();
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder

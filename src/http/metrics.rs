@@ -319,7 +319,7 @@ impl Metrics {
         self.problems.get_or_create(&ByCode { code }).inc();
     }
 
-    pub(super) fn request(&self, endpoint: &'static str, status: u16, took: Duration) {
+    pub(crate) fn request(&self, endpoint: &'static str, status: u16, took: Duration) {
         self.requests.get_or_create(&ByEndpoint { endpoint, status }).inc();
         self.request_seconds.observe(took.as_secs_f64());
     }

@@ -11,6 +11,7 @@ mod approvals;
 mod audit;
 mod batch;
 mod call;
+mod console_links;
 mod door;
 mod endpoint;
 mod endpoints;
@@ -20,6 +21,7 @@ mod freezes;
 mod grants;
 mod handoffs;
 mod health;
+mod inside;
 mod limiter;
 mod listener;
 mod mentions;
@@ -48,7 +50,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
 use crate::ai::Models;
-use crate::callers::Nonces;
+use crate::callers::{Nonces, Sessions};
 use crate::gateway::{Gateway, Probe, RuleKeeper, Sink};
 use crate::os::clock;
 use crate::push::Courier;
@@ -57,10 +59,14 @@ use limiter::Limiter;
 use reads::Readers;
 use spans::Exporter;
 
+pub(crate) use audit::Verifying;
+pub(crate) use inside::Ask;
 pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;
 pub use openapi::document as openapi_document;
 pub use problem::problems_markdown;
+pub(crate) use problem::{Kind, Problem};
+pub(crate) use query::decode as percent_decoded;
 pub(crate) use tokens::{describe as describe_token, describe_key};
 
 /// What every request shares.
@@ -73,11 +79,13 @@ pub struct App {
     limiter: Limiter,
     readers: Readers,
     nonces: Nonces,
+    /// Of people who look at the console.
+    pub(crate) sessions: Sessions,
     probe: Probe,
     sink: Option<Sink>,
     spans: Option<Arc<Exporter>>,
     /// True when it is time for streams to end.
-    stopping: watch::Sender<bool>,
+    pub(crate) stopping: watch::Sender<bool>,
     /// One verification at a time.
     verifying: Arc<Semaphore>,
     /// Where it listens.
@@ -110,6 +118,7 @@ impl App {
             limiter,
             readers: Readers::default(),
             nonces: Nonces::since(clock::now()),
+            sessions: Sessions::default(),
             probe,
             sink,
             spans,

@@ -112,7 +112,7 @@ impl Parameter {
 }
 
 /// Percent-decoding; a plus sign is a space, as forms have it.
-fn decode(text: &str) -> Option<String> {
+pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

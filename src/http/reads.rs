@@ -37,7 +37,7 @@ impl Default for Readers {
 impl App {
     /// Asks the views, once they show all that was durable when the question came: whoever was told of a decision
     /// finds it.
-    pub(super) async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         question: impl FnOnce(&Reader) -> Result<T, ViewsFault> + Send + 'static,
     ) -> Result<T, Problem> {

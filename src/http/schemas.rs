@@ -91,6 +91,12 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         r#"{"type": "object", "description": "Signed with the gateway's Ed25519 key; docs/ledger.md has its form"}"#,
     ),
     (
+        "ConsoleLink",
+        r#"{"type": "object", "required": ["path", "expiresAt"], "properties": {
+            "path": {"type": "string", "description": "On this gateway; whoever opens it first looks in the caller's name"},
+            "expiresAt": {"type": "string", "format": "date-time"}}}"#,
+    ),
+    (
         "Policies",
         r#"{"type": "object", "required": ["digest", "loadedAt", "routes", "policies", "lastLoad"], "properties": {
             "digest": {"type": "string"}, "loadedAt": {"type": "string"},

@@ -70,15 +70,16 @@ impl Source {
     }
 
     /// Computes everything again up to entry `through`, with code that shares nothing with what wrote it. Files are read
-    /// as they are; of a database, the entries are.
+    /// as they are, and `tell` hears how far; of a database, the entries are.
     pub fn verify(
         &self,
         topic_id: &str,
         through: u64,
         checkpoints: &[verify::Checkpoint],
+        mut tell: &mut dyn FnMut(verify::Progress),
     ) -> Result<verify::Report, verify::Finding> {
         match self {
-            Self::Files(directory) => verify::verify_segments(directory, checkpoints, &mut |_| {}),
+            Self::Files(directory) => verify::verify_segments(directory, checkpoints, &mut tell),
             Self::Memory(_) | Self::Database(_) => {
                 let text =
                     ExportText { entries: self.entries(1, through), topic_id, line: io::Cursor::default() };

@@ -89,6 +89,7 @@ const MAY: &[(&str, &str)] = &[
     ("getState", "operator auditor admin"),
     ("getPolicies", "operator auditor admin"),
     ("reload", "admin"),
+    ("makeConsoleLink", "operator auditor admin"),
     ("listTokens", "admin"),
     ("makeToken", "admin"),
     ("revokeToken", "admin"),

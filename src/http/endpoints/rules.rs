@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{get, json, path, problem};
 use crate::callers::Act;
 use crate::http::endpoint::{Body, Endpoint, Form};
-use crate::http::{policies, tokens};
+use crate::http::{console_links, policies, tokens};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -32,6 +32,19 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             act: Some(Act::ManageKeys),
             answers: vec![json(200, "Reloaded", "In force")],
             ..get("/v1/reload", "reload", "state", "Put changed files in force", handler!(tokens::reload))
+        },
+        Endpoint {
+            method: Method::POST,
+            description: "Makes a link that opens the console in the caller's name: once, and soon.",
+            act: Some(Act::OpenConsole),
+            answers: vec![json(201, "ConsoleLink", "Where to go")],
+            ..get(
+                "/v1/console/links",
+                "makeConsoleLink",
+                "callers",
+                "Make a link to the console",
+                handler!(console_links::make),
+            )
         },
         Endpoint {
             act: Some(Act::ManageTokens),
