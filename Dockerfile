@@ -10,7 +10,7 @@ FROM rust:1-alpine AS build
 # What the C parts of SQLite, ring and mimalloc are compiled with; musl makes the binary static.
 RUN apk add --no-cache musl-dev gcc make
 WORKDIR /src
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock askama.toml ./
 COPY src src
 COPY docs docs
 COPY agents agents

@@ -9,6 +9,7 @@ pub mod authorization;
 pub mod callers;
 pub mod cases;
 pub mod cli;
+mod console;
 pub mod contract;
 pub mod dispatch;
 pub mod engine;

@@ -27,6 +27,7 @@ mod api {
     mod batches;
     mod callers;
     mod checklist;
+    mod console;
     mod events;
     mod health;
     mod hostile;

@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, notify};
 use crate::callers::{AdminFile, TokenFiles};
+use crate::console;
 use crate::engine::PromotionRules;
 use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Watch};
 use crate::http::{App, Listening, Metrics, listen};
@@ -104,7 +105,8 @@ impl Daemon {
         notify::tell("READY=1");
         let served = runtime.block_on(async {
             let stop = stop()?;
-            let served = listening.serve(app.clone(), workspace.root(), stop).await;
+            let served =
+                listening.serve(app.clone(), console::pages(app.clone()), workspace.root(), stop).await;
             served.map_err(|fault| Failure(fault.to_string()))
         });
         notify::tell("STOPPING=1");

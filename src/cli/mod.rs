@@ -15,6 +15,7 @@ mod checklist;
 mod client;
 mod completions;
 mod conformance;
+mod console;
 mod daemon;
 mod demo;
 mod doctor;
@@ -108,6 +109,8 @@ enum Command {
     Promote(promote::Promote),
     /// Take a route out of live, or show what that would come to
     Rollback(rollback::Rollback),
+    /// Open the console in a browser, with a link that works once
+    Console(console::Console),
     /// Say whether orchestration here follows the standard
     Conformance(conformance::Conformance),
     /// Test the workspace's policies
@@ -211,6 +214,7 @@ pub fn run() -> ExitCode {
         Command::Route(Remote { client, command }) => command.run(&context, &client),
         Command::Promote(command) => command.run(&context),
         Command::Rollback(command) => command.run(&context),
+        Command::Console(command) => command.run(&context),
         Command::Conformance(command) => command.run(&context),
         Command::Policy(command) => command.run(&context),
         Command::Audit(command) => command.run(&context),

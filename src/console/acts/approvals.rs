@@ -1,0 +1,89 @@
+//! Saying yes or no to a handoff that waits.
+
+use serde_json::json;
+
+use super::super::door::Visit;
+use super::super::facts::Facts;
+use super::super::form::encoded;
+use super::super::tree::Tree;
+use super::{Input, Plan, needed};
+use crate::callers::Act;
+use crate::http::{Ask, Kind, Problem};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    Approve,
+    Reject,
+}
+
+pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
+    let id = needed(visit, "id")?;
+    let approval = visit.ask(Ask::of("getApproval").at("id", id)).await?;
+    let facts = Facts::of(&approval, visit.now);
+    let digest = facts.text("taskSpecDigest");
+    if visit.fields.get("digest").is_some_and(|looked_at| looked_at != digest) {
+        return Err(Problem::new(
+            Kind::ApprovalOtherTaskSpec,
+            "what waits is not the TaskSpec that was looked at",
+        )
+        .hint("look at it again"));
+    }
+    let is_yes = word == Word::Approve;
+    let said = facts.each("saidYes").len() as u64;
+    let is_last = said + 1 >= facts.number("needed");
+    let happens = match (word, is_last) {
+        (Word::Approve, true) => vec![
+            format!(
+                "The whole handoff is judged once more, as of now. If every gate still passes, it is allowed and {} is sent the payload below.",
+                facts.text("targetAgent")
+            ),
+            "The yes counts once, for exactly this TaskSpec.".to_owned(),
+        ],
+        (Word::Approve, false) => {
+            vec!["Your yes is recorded. It needs another person's yes before anything is sent.".to_owned()]
+        }
+        (Word::Reject, _) => vec![
+            "The handoff is rejected for good. Nothing is sent, and nobody can approve it later.".to_owned(),
+        ],
+    };
+    let documents = match (is_yes, facts.has("wouldDispatch")) {
+        (true, true) => vec![("What the target would be sent", Tree::of(facts.at("wouldDispatch").json()))],
+        _ => Vec::new(),
+    };
+    Ok(Plan {
+        act: Act::Approve,
+        title: format!("{} {id}", if is_yes { "Approve" } else { "Reject" }),
+        section: "approvals",
+        facts: vec![
+            ("Operation", facts.text("operation")),
+            ("Mode", facts.text("mode")),
+            ("From", facts.text("sourceAgent")),
+            ("To", facts.text("targetAgent")),
+            ("In the name of", facts.or("principal", "nobody: it is direct")),
+            ("Route", facts.text("routeKey")),
+            ("Yes so far", format!("{said} of {} {}", facts.number("needed"), facts.text("saidYes"))),
+            ("Ends", facts.text("expiresAt")),
+            ("TaskSpec", digest.clone()),
+        ],
+        happens,
+        steps: Vec::new(),
+        documents,
+        inputs: vec![Input::reason(visit, true)],
+        carried: vec![("id", id.to_owned()), ("digest", digest)],
+        button: if is_yes { "Yes, approve" } else { "Yes, reject" },
+        is_dangerous: !is_yes,
+        back: format!("/console/approvals/{}", encoded(id)),
+        ask: Ask::of("answerApproval").at("id", id).body(json!({
+            "decision": if is_yes { "approve" } else { "reject" },
+            "reason": visit.fields.text("reason"),
+        })),
+        next: format!("/console/handoffs/{}", encoded(id)),
+        told: |done| {
+            let (id, decision) = (done.text("handoffId"), done.text("decision"));
+            match decision.as_str() {
+                "needs_approval" => format!("Your yes to {id} is recorded; another person must say yes too."),
+                word => format!("{id} is {word}."),
+            }
+        },
+    })
+}

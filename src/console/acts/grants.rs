@@ -1,0 +1,116 @@
+//! Making and revoking grants.
+
+use serde_json::{Value as Json, json};
+
+use super::super::door::Visit;
+use super::super::facts::Facts;
+use super::{Input, Plan, needed};
+use crate::callers::Act;
+use crate::http::{Ask, Kind, Problem};
+
+pub(super) fn make(visit: &Visit) -> Result<Plan, Problem> {
+    let fields = &visit.fields;
+    let wrong = |name: &str, why: &str| Problem::new(Kind::ActInvalid, why).at(format!("/{name}"));
+    let minutes: i64 =
+        needed(visit, "minutes")?.parse().map_err(|_| wrong("expiresAt", "not a number of minutes"))?;
+    let uses: u32 = match fields.get("uses") {
+        None => 1,
+        Some(text) => text.parse().map_err(|_| wrong("uses", "not a number of uses"))?,
+    };
+    // The end is fixed when the form is first sent: what is confirmed is what is made.
+    let expires_at = match fields.get("expiresAt") {
+        Some(text) => text.to_owned(),
+        None => visit.now.plus_seconds(minutes.clamp(1, 60 * 24 * 31).saturating_mul(60)).to_milliseconds(),
+    };
+    let list = |name: &str| -> Vec<String> { fields.words(name).into_iter().map(str::to_owned).collect() };
+    let mut body = json!({
+        "principal": fields.text("principal"),
+        "agents": list("agents"),
+        "operations": list("operations"),
+        "modes": list("modes"),
+        "expiresAt": expires_at,
+        "uses": uses,
+    });
+    if let Some(members) = body.as_object_mut() {
+        let channels = list("channels");
+        if !channels.is_empty() {
+            members.insert("channels".to_owned(), channels.into());
+        }
+        for name in ["routeKey", "intentHash"] {
+            if let Some(value) = fields.get(name) {
+                members.insert(name.to_owned(), value.into());
+            }
+        }
+    }
+    let facts = Facts::of(&body, visit.now);
+    let shown = vec![
+        ("In the name of", facts.text("principal")),
+        ("Agents", facts.text("agents")),
+        ("Operations", facts.text("operations")),
+        ("Modes", facts.text("modes")),
+        ("Channels", facts.or("channels", "any")),
+        ("Route", facts.or("routeKey", "any")),
+        ("Intent", facts.or("intentHash", "any")),
+        ("Uses", facts.text("uses")),
+        ("Ends", facts.text("expiresAt")),
+    ];
+    let names = ["principal", "routeKey", "intentHash", "uses", "minutes"];
+    let mut carried: Vec<(&'static str, String)> =
+        names.into_iter().filter_map(|name| Some((name, fields.get(name)?.to_owned()))).collect();
+    for name in ["agents", "operations", "modes", "channels"] {
+        carried.push((name, list(name).join(" ")));
+    }
+    carried.push(("expiresAt", expires_at));
+    Ok(Plan {
+        act: Act::Authorize,
+        title: "Make a grant".to_owned(),
+        section: "authorizations",
+        facts: shown,
+        happens: vec![
+            "Delegated handoffs inside these terms are allowed without asking a person again, as often as it says.".to_owned(),
+            "It can be revoked at any time; what was allowed under it before stays allowed.".to_owned(),
+        ],
+        steps: Vec::new(),
+        documents: Vec::new(),
+        inputs: Vec::new(),
+        carried,
+        button: "Yes, make it",
+        is_dangerous: true,
+        back: "/console/authorizations".to_owned(),
+        ask: Ask::of("makeAuthorization").body(body),
+        next: "/console/authorizations".to_owned(),
+        told: |done| format!("The grant {} is made, and holds until {}.", done.text("authorizationRef"), done.text("expiresAt")),
+    })
+}
+
+pub(super) async fn revoke(visit: &Visit) -> Result<Plan, Problem> {
+    let reference = needed(visit, "ref")?;
+    let grant: Json = visit.ask(Ask::of("getAuthorization").at("ref", reference)).await?;
+    let facts = Facts::of(&grant, visit.now);
+    let reason = visit.fields.query_of(&["reason"]);
+    Ok(Plan {
+        act: Act::Authorize,
+        title: format!("Revoke {reference}"),
+        section: "authorizations",
+        facts: vec![
+            ("In the name of", facts.text("principal")),
+            ("Agents", facts.text("agents")),
+            ("Operations", facts.text("operations")),
+            ("Used", format!("{} of {}", facts.text("used"), facts.text("uses"))),
+            ("Made by", facts.text("madeBy")),
+        ],
+        happens: vec![
+            "From the next decision on, no handoff is allowed under this grant. It cannot be put in force again.".to_owned(),
+        ],
+        steps: Vec::new(),
+        documents: Vec::new(),
+        inputs: vec![Input::reason(visit, true)],
+        carried: vec![("ref", reference.to_owned())],
+        button: "Yes, revoke it",
+        is_dangerous: true,
+        back: "/console/authorizations".to_owned(),
+        ask: Ask::of("revokeAuthorization").at("ref", reference).query(reason),
+        next: "/console/authorizations".to_owned(),
+        told: |done| format!("The grant {} is revoked.", done.text("authorizationRef")),
+    })
+}

@@ -1,0 +1,83 @@
+// Keeps pages up to date and counts down. Every page works without it.
+'use strict';
+(() => {
+  const body = document.body;
+
+  // Times: the server wrote them as of when the page was made.
+  const skew = Date.parse(body.dataset.now || '') - Date.now() || 0;
+  const relative = (at) => {
+    const seconds = Math.round((Date.now() + skew - at) / 1000);
+    const amount = Math.abs(seconds);
+    if (amount < 5) return 'just now';
+    const words = amount < 90 ? `${amount} s`
+      : amount < 5400 ? `${Math.round(amount / 60)} min`
+      : amount < 129600 ? `${Math.round(amount / 3600)} h`
+      : `${Math.round(amount / 86400)} days`;
+    return seconds < 0 ? `in ${words}` : `${words} ago`;
+  };
+  const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  const tick = () => {
+    for (const time of document.querySelectorAll('time[datetime]')) {
+      const at = Date.parse(time.dateTime);
+      if (Number.isNaN(at)) continue;
+      const left = Math.ceil((at - Date.now() - skew) / 1000);
+      const text = time.closest('.countdown')
+        ? (left > 0 ? `in ${clock(left)}` : 'over')
+        : relative(at);
+      if (time.textContent !== text) time.textContent = text;
+    }
+  };
+  tick();
+  setInterval(tick, 1000);
+
+  // Live: an entry in the ledger makes the page ask for itself again, and take over the parts that say so.
+  const state = document.getElementById('live');
+  if (!body.dataset.live || !window.EventSource) return;
+  const say = (text) => { if (state) state.textContent = text; };
+  let source = null, asking = false, again = false, timer = 0;
+
+  const isBusy = (part) => part.contains(document.activeElement) && document.activeElement.matches('input, select, textarea');
+  const takeOver = (fresh) => {
+    const known = new Set([...document.querySelectorAll('[data-key]')].map((row) => row.dataset.key));
+    for (const part of document.querySelectorAll('[data-part]')) {
+      const other = fresh.getElementById(part.id);
+      if (!other || isBusy(part) || part.querySelector('details[open]')) continue;
+      const focused = part.contains(document.activeElement) && document.activeElement.getAttribute('href');
+      if (part.innerHTML === other.innerHTML) continue;
+      part.replaceChildren(...other.childNodes);
+      for (const row of part.querySelectorAll('[data-key]')) {
+        if (!known.has(row.dataset.key)) row.classList.add('fresh');
+      }
+      if (focused) [...part.querySelectorAll('a')].find((link) => link.getAttribute('href') === focused)?.focus();
+    }
+    tick();
+  };
+  const ask = async () => {
+    if (asking) { again = true; return; }
+    asking = true;
+    try {
+      const answer = await fetch(location.href, { headers: { 'X-Handoffd-Look': 'page' }, credentials: 'same-origin' });
+      if (answer.status === 401) { location.reload(); return; }
+      if (answer.ok) takeOver(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+    } catch {
+      say('Not connected');
+    } finally {
+      asking = false;
+      if (again) { again = false; later(); }
+    }
+  };
+  const later = () => { if (!timer) timer = setTimeout(() => { timer = 0; ask(); }, 400); };
+  const open = () => {
+    source = new EventSource(body.dataset.live);
+    source.addEventListener('open', () => { say('Live'); body.dataset.connected = 'yes'; later(); });
+    source.addEventListener('entry', later);
+    source.addEventListener('over', () => { source.close(); location.reload(); });
+    source.addEventListener('error', () => { say('Not connected'); delete body.dataset.connected; });
+  };
+  // A page that nobody looks at asks for nothing.
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) { source?.close(); source = null; say('Paused'); } else if (!source) { open(); }
+  });
+  addEventListener('pagehide', () => source?.close());
+  if (!document.hidden) open();
+})();

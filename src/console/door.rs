@@ -1,0 +1,377 @@
+//! What stands before every page: whose session it is, whether a form is one of ours, and the headers of the answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use askama::Template;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use http_body_util::{BodyExt as _, Limited};
+use serde_json::Value as Json;
+
+use super::form::{Fields, encoded};
+use super::frame::{Frame, Who, page, problem_page, see_other};
+use super::{Console, acts, assets, export, live, pages, verification};
+use crate::callers::{Act, Caller, Look, Session};
+use crate::http::{Ask, Kind, Problem, percent_decoded};
+use crate::limits;
+use crate::os::{clock, random};
+use crate::timestamp::Timestamp;
+
+/// A page that keeps itself up to date says so; it does not keep a session alive.
+const LOOK: &str = "x-handoffd-look";
+
+/// Only from here, nothing inline, and framed by nobody.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+pub(super) async fn enter(console: Arc<Console>, request: Request) -> Response {
+    let began = Instant::now();
+    let app = console.app.clone();
+    let patience = app.settings.server.request_timeout * 2;
+    let mut response = match tokio::time::timeout(patience, answer(console, request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let problem = Problem::new(Kind::NotDurable, "the page took too long");
+            problem_page(Frame::outside("", clock::now()), &problem)
+        }
+    };
+    dress(&mut response);
+    app.metrics.request("console", response.status().as_u16(), began.elapsed());
+    response
+}
+
+/// Headers that every answer has, redirects and errors included.
+fn dress(response: &mut Response) {
+    let headers = response.headers_mut();
+    let all = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        // Not less: forms would then not say where they come from.
+        (header::REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in all {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+/// Somebody who looks, and what they ask for.
+pub(super) struct Visit {
+    pub(super) console: Arc<Console>,
+    pub(super) session: Session,
+    /// What their browser shows.
+    pub(super) secret: String,
+    /// What the address says, or the form.
+    pub(super) fields: Fields,
+    pub(super) now: Timestamp,
+}
+
+impl Visit {
+    /// Asks the API in the person's name.
+    pub(super) async fn ask(&self, ask: Ask) -> Result<Json, Problem> {
+        self.console.app.call_json(&self.session.caller, ask).await
+    }
+
+    pub(super) fn may(&self, act: Act) -> bool {
+        self.session.caller.may(act)
+    }
+
+    /// What stands around the page. It takes what the person was to be told.
+    pub(super) fn frame(&self, title: impl Into<String>, section: &'static str) -> Frame {
+        let engine = self.console.app.gateway.engine();
+        Frame {
+            title: title.into(),
+            section,
+            who: Some(Who::of(&self.session)),
+            flash: self.console.flashes.take(&self.session),
+            waiting: engine.inbox().count(),
+            frozen: engine.freezes().all().count(),
+            is_live: false,
+            ..Frame::outside("", self.now)
+        }
+    }
+}
+
+async fn answer(console: Arc<Console>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let now = clock::now();
+    let outside = |problem: &Problem| problem_page(Frame::outside("", now), problem);
+    let unreadable = || Problem::new(Kind::NotFound, "the address is not percent-encoded UTF-8");
+    let below = parts.uri.path().strip_prefix("/console").unwrap_or_default();
+    let place: Option<Vec<String>> =
+        below.split('/').filter(|part| !part.is_empty()).map(percent_decoded).collect();
+    let Some(place) = place else { return outside(&unreadable()) };
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    let query = parts.uri.query().unwrap_or_default();
+    let Some(mut fields) = Fields::read(query) else { return outside(&unreadable()) };
+    let is_get = matches!(parts.method, Method::GET | Method::HEAD);
+    if let (true, ["assets", name]) = (is_get, place.as_slice()) {
+        let unknown = || outside(&Problem::new(Kind::NotFound, "there is no such file"));
+        return assets::find(name).unwrap_or_else(unknown);
+    }
+    if !is_get && parts.method != Method::POST {
+        return outside(&Problem::new(
+            Kind::MethodNotAllowed,
+            "pages are read with GET and forms sent with POST",
+        ));
+    }
+    if !is_get {
+        match read_form(body, &parts.headers, &console).await {
+            Ok(form) => fields = form,
+            Err(problem) => return outside(&problem),
+        }
+        let host = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
+        let host = host.or(parts.uri.authority().map(|authority| authority.as_str()));
+        if !comes_from_here(&parts.headers, host) {
+            let problem = Problem::new(Kind::Forbidden, "the form was sent from another site")
+                .hint("open the console itself, and do it there");
+            return outside(&problem);
+        }
+    }
+    match (is_get, place.as_slice()) {
+        (true, ["login"]) => return login_page(&console, &fields, None, now),
+        (false, ["login"]) => return log_in(&console, &fields, now),
+        (true, ["enter"]) => return follow_link(&console, &parts.headers, &fields, now),
+        _ => {}
+    }
+    let secret = cookie(&parts.headers, &cookie_name(&console)).unwrap_or_default().to_owned();
+    let look = if parts.headers.contains_key(LOOK) || place == ["live"] { Look::Page } else { Look::Person };
+    let roster = console.app.rules.current().roster;
+    let Some(session) = console.app.sessions.find(&secret, &roster, now, look) else {
+        if is_get && look == Look::Person {
+            let wanted = parts.uri.path_and_query().map_or("/console", |wanted| wanted.as_str());
+            return see_other(&format!("/console/login?next={}", encoded(wanted)));
+        }
+        let problem = Problem::new(Kind::AuthRequired, "the session is over, and nothing was done")
+            .hint("log in again at /console/login");
+        return outside(&problem);
+    };
+    if !is_get && !same(fields.text("form"), &session.form_word) {
+        let problem = Problem::new(Kind::Forbidden, "the form does not belong to this session")
+            .hint("open the page again, and send its form");
+        return outside(&problem);
+    }
+    let visit = Visit { console, session, secret, fields, now };
+    if let Err(problem) = visit.console.app.take_turn(&visit.session.caller) {
+        return outside(&problem);
+    }
+    match serve(&visit, is_get, &place).await {
+        Ok(response) => response,
+        Err(problem) => problem_page(visit.frame("", "-"), &problem),
+    }
+}
+
+/// Every page there is.
+async fn serve(visit: &Visit, is_get: bool, place: &[&str]) -> Result<Response, Problem> {
+    match (is_get, place) {
+        (true, []) => pages::overview(visit).await,
+        (true, ["handoffs"]) => pages::handoffs(visit).await,
+        (true, ["handoffs", id]) => pages::handoff(visit, id).await,
+        (true, ["approvals"]) => pages::approvals(visit).await,
+        (true, ["approvals", id]) => pages::approval(visit, id).await,
+        (true, ["authorizations"]) => pages::authorizations(visit).await,
+        (true, ["routes"]) => pages::routes(visit).await,
+        (true, ["routes", key]) => pages::route(visit, key).await,
+        (true, ["mentions"]) => pages::mentions(visit).await,
+        (true, ["audit"]) => pages::audit(visit).await,
+        (true, ["audit", "verify"]) => verification::show(visit).await,
+        (false, ["audit", "verify"]) => verification::start(visit),
+        (true, ["audit", sequence]) => pages::entry(visit, sequence).await,
+        (true, ["policies"]) => pages::policies(visit).await,
+        (true, ["codes"]) => pages::codes(visit).await,
+        (true, ["freezes"]) => pages::freezes(visit).await,
+        (true, ["export", what]) => export::download(visit, what).await,
+        (true, ["act", name]) => acts::confirm(visit, name).await,
+        (false, ["act", name]) => acts::perform(visit, name).await,
+        (true, ["live"]) => live::follow(visit),
+        (false, ["logout"]) => Ok(log_out(visit)),
+        _ => {
+            Err(Problem::new(Kind::NotFound, "there is no such page")
+                .hint("the sections are listed beside this"))
+        }
+    }
+}
+
+async fn read_form(
+    body: axum::body::Body,
+    headers: &HeaderMap,
+    console: &Console,
+) -> Result<Fields, Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !kind.starts_with("application/x-www-form-urlencoded") {
+        return Err(Problem::new(Kind::MediaType, "this is not a form"));
+    }
+    let bytes = Limited::new(body, limits::CONSOLE_FORM_BYTES_MAX).collect();
+    let read = tokio::time::timeout(console.app.settings.server.request_timeout, bytes).await;
+    let bytes = match read {
+        Ok(Ok(read)) => read.to_bytes(),
+        Ok(Err(_)) => return Err(Problem::new(Kind::TooLarge, "the form is too large, or was cut off")),
+        Err(_) => return Err(Problem::new(Kind::Timeout, "the form took too long to arrive")),
+    };
+    let text = std::str::from_utf8(&bytes).ok().and_then(Fields::read);
+    text.ok_or_else(|| Problem::new(Kind::RequestInvalid, "the form is not percent-encoded UTF-8"))
+}
+
+/// Was a form sent from one of our own pages? A browser says so; whoever does not say is not believed.
+fn comes_from_here(headers: &HeaderMap, host: Option<&str>) -> bool {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    match text(header::ORIGIN) {
+        Some(origin) => {
+            let from = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+            from.is_some() && from == host
+        }
+        None => text(HeaderName::from_static("sec-fetch-site")) == Some("same-origin"),
+    }
+}
+
+/// In a time that does not tell where they differ.
+fn same(given: &str, expected: &str) -> bool {
+    given.len() == expected.len()
+        && given.bytes().zip(expected.bytes()).fold(0, |all, (one, other)| all | (one ^ other)) == 0
+}
+
+/// Named after the ledger: two gateways on one machine share a browser's cookies.
+fn cookie_name(console: &Console) -> String {
+    let topic: String = console.app.gateway.topic_id().chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("handoffd_{topic}")
+}
+
+fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+fn set_cookie(console: &Console, response: &mut Response, value: &str, seconds: i64) {
+    let secure = if console.app.settings.tls.certificate.is_some() { "; Secure" } else { "" };
+    let name = cookie_name(console);
+    let text = format!("{name}={value}; Path=/console; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+}
+
+#[derive(Template)]
+#[template(path = "login.html")]
+struct LoginPage {
+    frame: Frame,
+    next: String,
+    problem: Option<&'static str>,
+}
+
+fn login_page(console: &Console, fields: &Fields, problem: Option<&'static str>, now: Timestamp) -> Response {
+    let next = own_place(fields.text("next"));
+    let status = if problem.is_some() { StatusCode::FORBIDDEN } else { StatusCode::OK };
+    let mut response = page(status, &LoginPage { frame: Frame::outside("Log in", now), next, problem });
+    if problem.is_some() {
+        set_cookie(console, &mut response, "", 0);
+    }
+    response
+}
+
+fn log_in(console: &Console, fields: &Fields, now: Timestamp) -> Response {
+    let roster = console.app.rules.current().roster;
+    let caller = roster.find(fields.text("token"), now).cloned();
+    let Some(caller) = caller else {
+        return login_page(console, fields, Some("This token is unknown, has expired, or was revoked."), now);
+    };
+    begin(console, &caller, &own_place(fields.text("next")), now).unwrap_or_else(|| {
+        let only =
+            "The console is for operators, auditors and administrators; this token is for something else.";
+        login_page(console, fields, Some(only), now)
+    })
+}
+
+/// A link is followed from a terminal. From another site it could put somebody into a session that is not theirs.
+fn follow_link(console: &Console, headers: &HeaderMap, fields: &Fields, now: Timestamp) -> Response {
+    let from = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok()).unwrap_or("none");
+    let roster = console.app.rules.current().roster;
+    let caller = match from {
+        "none" | "same-origin" => console.app.sessions.follow(fields.text("link"), &roster, now),
+        _ => None,
+    };
+    let spent = "This link was used before, is too old, or was not opened from a terminal. Run handoffd console for a new one.";
+    let begun = caller.and_then(|caller| begin(console, &caller, "/console", now));
+    begun.unwrap_or_else(|| login_page(console, fields, Some(spent), now))
+}
+
+fn begin(console: &Console, caller: &Caller, next: &str, now: Timestamp) -> Option<Response> {
+    let random = random::secret_bytes::<32>().ok()?;
+    let secret = console.app.sessions.begin(caller, &random, now)?;
+    let mut response = see_other(next);
+    set_cookie(console, &mut response, secret.expose(), limits::SESSION_S);
+    Some(response)
+}
+
+fn log_out(visit: &Visit) -> Response {
+    visit.console.app.sessions.end(&visit.secret);
+    let mut response = see_other("/console/login");
+    set_cookie(&visit.console, &mut response, "", 0);
+    response
+}
+
+/// A place in the console, whatever was asked for.
+fn own_place(wanted: &str) -> String {
+    let rest = wanted.strip_prefix("/console");
+    let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+        && wanted.chars().all(|c| c.is_ascii_graphic() && c != '\\');
+    if is_own { wanted.to_owned() } else { "/console".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_login_nobody_is_sent_elsewhere() {
+        for own in ["/console", "/console/handoffs?route=a%20b", "/console?x=1"] {
+            assert_eq!(own_place(own), own);
+        }
+        for foreign in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/consoles",
+            "/v1/state",
+            "/console/\\x",
+            "/console\n",
+        ] {
+            assert_eq!(own_place(foreign), "/console", "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_form_comes_from_here_only_if_the_browser_says_so() {
+        let check = |origin: Option<&'static str>, site: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            origin.map(|value| headers.insert(header::ORIGIN, HeaderValue::from_static(value)));
+            site.map(|value| headers.insert("sec-fetch-site", HeaderValue::from_static(value)));
+            comes_from_here(&headers, Some("gateway.example:7420"))
+        };
+        assert!(check(Some("http://gateway.example:7420"), None));
+        assert!(check(Some("https://gateway.example:7420"), None));
+        assert!(check(None, Some("same-origin")));
+        for (origin, site) in [
+            (None, None),
+            (Some("null"), Some("same-origin")),
+            (Some("http://gateway.example"), None),
+            (Some("http://evil.example:7420"), Some("same-origin")),
+            (None, Some("same-site")),
+            (None, Some("cross-site")),
+        ] {
+            assert!(!check(origin, site), "{origin:?} {site:?}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_found_among_others() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_static("a=1; handoffd_x=abc; b=2"));
+        assert_eq!(cookie(&headers, "handoffd_x"), Some("abc"));
+        assert_eq!(cookie(&headers, "handoffd_"), None);
+    }
+}

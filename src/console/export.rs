@@ -1,0 +1,141 @@
+//! Files to take along: handoffs as a table or as JSON lines, the whole ledger, and a checkpoint of it.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::Value as Json;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::door::Visit;
+use super::facts::Facts;
+use super::form::query;
+use super::pages::filters;
+use crate::callers::Caller;
+use crate::http::{App, Ask, Kind, Problem};
+use crate::limits;
+use crate::os::clock;
+
+/// The columns of the table, by their names in the API.
+const COLUMNS: [&str; 15] = [
+    "handoffId",
+    "attempt",
+    "attempts",
+    "decision",
+    "status",
+    "codes",
+    "sourceAgent",
+    "targetAgent",
+    "routeKey",
+    "mode",
+    "operation",
+    "correlationId",
+    "parentHandoffId",
+    "createdAt",
+    "updatedAt",
+];
+
+/// `GET /console/export/{what}`.
+pub(super) async fn download(visit: &Visit, what: &str) -> Result<Response, Problem> {
+    let (app, caller) = (&visit.console.app, &visit.session.caller);
+    let (response, kind) = match what {
+        "handoffs.csv" => (rows(visit, Form::Table).await?, "text/csv; charset=utf-8"),
+        "handoffs.jsonl" => (rows(visit, Form::Lines).await?, "application/x-ndjson"),
+        "ledger.jsonl" => (app.call(caller, Ask::of("exportLedger")).await?, "application/x-ndjson"),
+        "checkpoint.json" => (app.call(caller, Ask::of("getCheckpoint")).await?, "application/json"),
+        _ => return Err(Problem::new(Kind::NotFound, "there is no such file")),
+    };
+    let mut response = response;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{what}\"")) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+    Ok(response)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Table,
+    Lines,
+}
+
+/// All handoffs that the filters let through, page by page as they are taken.
+async fn rows(visit: &Visit, form: Form) -> Result<Response, Problem> {
+    let given = filters(visit);
+    let given = given.iter().filter(|(_, value)| !value.is_empty());
+    let mut filters = query(given.map(|(name, value)| (*name, value.as_str())));
+    if !filters.is_empty() {
+        filters.push('&');
+    }
+    filters.push_str(&format!("limit={}", limits::VIEW_PAGE_ROWS_MAX));
+    let (app, caller, now) = (visit.console.app.clone(), visit.session.caller.clone(), visit.now);
+    // The first page before anything is answered: what is wrong with the filters is then said as such.
+    let mut page = app.call_json(&caller, Ask::of("listHandoffs").query(filters.clone())).await?;
+    let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(2);
+    tokio::spawn(async move {
+        let mut text = if form == Form::Table { format!("{}\n", COLUMNS.join(",")) } else { String::new() };
+        loop {
+            for row in Facts::of(&page, now).each("handoffs") {
+                match form {
+                    Form::Table => text.push_str(&table_row(&row)),
+                    Form::Lines => text.push_str(&format!("{}\n", row.json())),
+                }
+            }
+            let next = Facts::of(&page, now).link("next");
+            if sender.send(Ok(std::mem::take(&mut text).into())).await.is_err() || next.is_empty() {
+                return;
+            }
+            match next_page(&app, &caller, &format!("{filters}&cursor={next}")).await {
+                Ok(found) => page = found,
+                Err(_) => {
+                    // The reader sees that it ended early: the last chunk never comes.
+                    let _ = sender.send(Err(std::io::Error::other("the views could not be asked"))).await;
+                    return;
+                }
+            }
+        }
+    });
+    Ok(Body::from_stream(ReceiverStream::new(receiver)).into_response())
+}
+
+async fn next_page(app: &Arc<App>, caller: &Caller, query: &str) -> Result<Json, Problem> {
+    // Whoever lost the token meanwhile gets no more.
+    if !app.rules.current().roster.counts(caller.token_id(), clock::now()) {
+        return Err(Problem::new(Kind::AuthTokenUnknown, "the token no longer counts"));
+    }
+    app.call_json(caller, Ask::of("listHandoffs").query(query)).await
+}
+
+fn table_row(row: &Facts<'_>) -> String {
+    let cells: Vec<String> = COLUMNS.iter().map(|name| cell(&row.text(name))).collect();
+    format!("{}\n", cells.join(","))
+}
+
+/// A value as a cell. What a spreadsheet would take for a formula is kept from being one.
+fn cell(text: &str) -> String {
+    let text =
+        if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_one_cell_and_no_formula() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("say \"hi\"", "\"say \"\"hi\"\"\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("=1+1", "'=1+1"),
+            ("@x,y", "\"'@x,y\""),
+            ("", ""),
+        ] {
+            assert_eq!(cell(text), expected);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What every page has around it, and pages as answers.
+
+use askama::Template;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+
+use super::assets::{ASSETS, Assets};
+use super::facts::Facts;
+use crate::callers::Session;
+use crate::http::Problem;
+use crate::timestamp::Timestamp;
+use serde_json::Value as Json;
+
+/// Sections of the console: where they are, and their name.
+pub(super) const SECTIONS: [(&str, &str); 10] = [
+    ("", "Overview"),
+    ("handoffs", "Handoffs"),
+    ("approvals", "Approvals"),
+    ("authorizations", "Authorizations"),
+    ("routes", "Routes"),
+    ("freezes", "Freezes"),
+    ("mentions", "Mentions"),
+    ("audit", "Audit"),
+    ("policies", "Policies"),
+    ("codes", "Codes"),
+];
+
+/// What stands around a page.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) title: String,
+    /// The section it belongs to; none of them for what comes before a session.
+    pub(super) section: &'static str,
+    pub(super) who: Option<Who>,
+    pub(super) flash: Option<String>,
+    /// How many handoffs wait for a person, and how much is frozen.
+    pub(super) waiting: usize,
+    pub(super) frozen: usize,
+    /// Does the page keep itself up to date, where there is a script?
+    pub(super) is_live: bool,
+    pub(super) now: Timestamp,
+    pub(super) assets: &'static Assets,
+}
+
+/// Who looks at it.
+#[derive(Debug)]
+pub(super) struct Who {
+    pub(super) name: String,
+    pub(super) role: &'static str,
+    pub(super) form_word: String,
+}
+
+impl Who {
+    pub(super) fn of(session: &Session) -> Self {
+        Self {
+            name: session.caller.name().to_string(),
+            role: session.caller.role().as_str(),
+            form_word: session.form_word.clone(),
+        }
+    }
+}
+
+impl Frame {
+    /// For somebody who is not known yet.
+    pub(super) fn outside(title: &str, now: Timestamp) -> Self {
+        Self {
+            title: title.to_owned(),
+            section: "-",
+            who: None,
+            flash: None,
+            waiting: 0,
+            frozen: 0,
+            is_live: false,
+            now,
+            assets: &ASSETS,
+        }
+    }
+
+    pub(super) fn sections(&self) -> &'static [(&'static str, &'static str)] {
+        &SECTIONS
+    }
+
+    /// The word that a form must carry; empty for who may not act anyway.
+    pub(super) fn form_word(&self) -> &str {
+        self.who.as_ref().map_or("", |who| &who.form_word)
+    }
+
+    pub(super) fn facts<'j>(&self, json: &'j Json) -> Facts<'j> {
+        Facts::of(json, self.now)
+    }
+
+    pub(super) fn exact_now(&self) -> String {
+        self.now.to_milliseconds()
+    }
+}
+
+/// A page as an answer.
+pub(super) fn page(status: StatusCode, page: &impl Template) -> Response {
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    match page.render() {
+        Ok(text) => (status, [(header::CONTENT_TYPE, html)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be made");
+            (StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made").into_response()
+        }
+    }
+}
+
+/// What went wrong, as a page.
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage {
+    frame: Frame,
+    problem: Json,
+}
+
+pub(super) fn problem_page(mut frame: Frame, problem: &Problem) -> Response {
+    frame.title = problem.kind().title().to_owned();
+    page(problem.kind().status(), &ProblemPage { frame, problem: problem.to_json() })
+}
+
+/// Elsewhere, by GET.
+pub(super) fn see_other(location: &str) -> Response {
+    match HeaderValue::from_str(location) {
+        Ok(value) => (StatusCode::SEE_OTHER, [(header::LOCATION, value)]).into_response(),
+        Err(_) => StatusCode::BAD_REQUEST.into_response(),
+    }
+}

@@ -1,0 +1,208 @@
+//! One handoff: what the gates said and why, its TaskSpec, what became of it, and the proof of all that.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value as Json, json};
+
+use super::super::door::Visit;
+use super::super::facts::{Facts, Tag};
+use super::super::form::encoded;
+use super::super::frame::{Frame, page};
+use super::super::kept::{self, Decided, Explained, Link, Why};
+use super::super::tree::Tree;
+use crate::callers::Act;
+use crate::contract::TaskSpec;
+use crate::dispatch::preview;
+use crate::http::{Ask, Problem};
+use crate::json::read;
+use crate::limits;
+use crate::proof::Digest;
+use crate::timestamp::Timestamp;
+
+#[derive(Template)]
+#[template(path = "handoff.html")]
+struct HandoffPage {
+    frame: Frame,
+    json: Json,
+    /// The attempt that is shown, with its timeline.
+    attempt: Json,
+    gates: Vec<GateLine>,
+    /// Reasons of no gate of ours.
+    others: Vec<Why>,
+    is_same_set: bool,
+    task_spec: Option<Tree>,
+    children: Vec<String>,
+    evidence: Option<Tree>,
+    dispatch: Option<Tree>,
+    receipt: Json,
+    checked: Option<Checked>,
+    timeline: Vec<Event>,
+    waits: bool,
+    may_approve: bool,
+}
+
+/// A gate of the checklist.
+struct GateLine {
+    title: String,
+    outcome: String,
+    reasons: Vec<Why>,
+}
+
+impl GateLine {
+    fn tag(&self) -> Tag {
+        Tag::of(if self.outcome == "not_applicable" { "not applicable" } else { &self.outcome })
+    }
+}
+
+/// An event of the timeline.
+struct Event {
+    facts: Json,
+    payload: Tree,
+}
+
+/// What came of checking the entries of the handoff.
+struct Checked {
+    links: Vec<Link>,
+    /// Nothing if the TaskSpec is no longer kept.
+    is_body_intact: Option<bool>,
+}
+
+impl Checked {
+    fn holds(&self) -> bool {
+        self.links.iter().all(Link::holds) && self.is_body_intact != Some(false)
+    }
+}
+
+impl HandoffPage {
+    fn facts(&self) -> Facts<'_> {
+        self.frame.facts(&self.json)
+    }
+
+    fn shown(&self) -> Facts<'_> {
+        self.frame.facts(&self.attempt)
+    }
+
+    fn of<'j>(&self, event: &'j Event) -> Facts<'j> {
+        self.frame.facts(&event.facts)
+    }
+
+    fn encoded(&self, text: &str) -> String {
+        encoded(text)
+    }
+
+    fn receipt_facts(&self) -> Facts<'_> {
+        self.frame.facts(&self.receipt)
+    }
+}
+
+pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Response, Problem> {
+    let app = &visit.console.app;
+    let json = visit.ask(Ask::of("getHandoff").at("id", id)).await?;
+    let facts = Facts::of(&json, visit.now);
+    let history = facts.each("history");
+    let wanted = visit.fields.get("attempt").map_or_else(|| facts.text("attempt"), str::to_owned);
+    let attempt = history.iter().find(|attempt| attempt.is("attempt", &wanted)).or(history.last());
+    let attempt = attempt.map_or(Json::Null, |attempt| attempt.json().clone());
+    let shown = Facts::of(&attempt, visit.now);
+    let timeline = shown.each("timeline");
+    let of_kind = |kind: &str| timeline.iter().rev().find(|event| event.is("type", kind)).copied();
+
+    let created = of_kind("task.created");
+    let digest = created.map(|created| created.text("payload/task_spec_digest")).unwrap_or_default();
+    let body = match created {
+        Some(created) => kept::task_spec(app, created.number("sequence"), &digest).await?,
+        None => None,
+    };
+    let decided = of_kind("gate.decided");
+    let explained = decided.map_or_else(Explained::default, |event| {
+        let codes = event.each("payload/codes").iter().map(|code| code.text("")).collect();
+        let policy_digest = event.text("payload/policyDigest");
+        kept::explain(app, body.as_deref(), &Decided { at: event.text("at"), policy_digest, codes })
+    });
+    let outcomes: Vec<(String, String)> = decided
+        .map(|event| event.each("payload/gates"))
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|line| {
+            line.text("").split_once(':').map(|(id, outcome)| (id.to_owned(), outcome.to_owned()))
+        })
+        .collect();
+    let (gates, others) = sorted(&outcomes, &explained.reasons);
+
+    let marks: Vec<(String, String)> = explained
+        .reasons
+        .iter()
+        .filter(|why| !why.path.is_empty() || !why.message.is_empty())
+        .map(|why| (why.path.clone(), format!("{}: {}", why.code, why.message)))
+        .collect();
+    let spec: Option<Json> = body.as_deref().and_then(|body| serde_json::from_str(body).ok());
+    let is_allowed = shown.is("decision", "allowed");
+    let dispatch = body.as_deref().filter(|_| is_allowed).and_then(|body| {
+        let policies = app.gateway.engine().policies_over(&app.rules.current().in_force.policies);
+        let route = policies.route(&shown.text("routeKey"))?;
+        let document = read(body.as_bytes(), limits::TASK_SPEC).ok()?;
+        let at = decided.and_then(|event| Timestamp::parse(&event.text("at"))).unwrap_or(visit.now);
+        preview(&TaskSpec::read(&document).0, route, at)
+    });
+    let evidence = match is_allowed {
+        true => visit.ask(Ask::of("getEvidence").at("id", id)).await.ok(),
+        false => None,
+    };
+    let receipt = decided.filter(|_| is_allowed).map_or(Json::Null, |event| {
+        json!({
+            "handoffId": id, "decision": "allowed", "target": shown.text("targetAgent"), "taskSpecDigest": digest,
+            "sequence": event.number("sequence"), "runningHash": event.text("runningHash"),
+        })
+    });
+    let checked = match visit.fields.get("verify") {
+        None => None,
+        Some(_) => {
+            let sequences = timeline.iter().map(|event| event.number("sequence")).collect();
+            let is_body_intact =
+                body.as_deref().map(|body| Digest::of(body.as_bytes()).to_string() == digest);
+            Some(Checked { links: kept::links(app, sequences).await?, is_body_intact })
+        }
+    };
+    let asked = id.to_owned();
+    let children = app.ask(move |reader| reader.children_of(&asked, limits::CONSOLE_CHILDREN_LISTED)).await?;
+    let events = timeline
+        .iter()
+        .map(|event| Event { facts: event.json().clone(), payload: Tree::of(event.at("payload").json()) })
+        .collect();
+    let may_approve = visit.may(Act::Approve);
+    let waits = app.gateway.engine().inbox().find(id).is_ok();
+    let shown = HandoffPage {
+        frame: Frame { is_live: true, ..visit.frame(id, "handoffs") },
+        gates,
+        others,
+        is_same_set: explained.is_same_set,
+        task_spec: spec.as_ref().map(|spec| Tree::marked(spec, &marks)),
+        children,
+        evidence: evidence.as_ref().map(Tree::of),
+        dispatch: dispatch.as_ref().map(Tree::of),
+        receipt,
+        checked,
+        timeline: events,
+        waits,
+        may_approve,
+        attempt,
+        json,
+    };
+    Ok(page(StatusCode::OK, &shown))
+}
+
+/// The checklist with each reason at its gate, and what belongs to none.
+fn sorted(outcomes: &[(String, String)], reasons: &[Why]) -> (Vec<GateLine>, Vec<Why>) {
+    let gates: Vec<GateLine> = outcomes
+        .iter()
+        .map(|(id, outcome)| GateLine {
+            title: kept::gate_title(id),
+            outcome: outcome.clone(),
+            reasons: reasons.iter().filter(|why| why.gate == Some(id)).cloned().collect(),
+        })
+        .collect();
+    let listed = |why: &&Why| outcomes.iter().any(|(id, _)| why.gate == Some(id));
+    let others = reasons.iter().filter(|why| !listed(why)).cloned().collect();
+    (gates, others)
+}

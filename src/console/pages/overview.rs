@@ -1,0 +1,91 @@
+//! Is it healthy, what was refused and why, what waits for me, where does each route stand: on one page.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value as Json, json};
+
+use super::super::chart::Chart;
+use super::super::door::Visit;
+use super::super::facts::Facts;
+use super::super::frame::{Frame, page};
+use super::super::kept::last_checkpoint;
+use crate::http::{Ask, Problem};
+use crate::limits;
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    frame: Frame,
+    ready: Json,
+    approvals: Json,
+    routes: Json,
+    freezes: Json,
+    refused: Json,
+    head: Json,
+    checkpoint: Json,
+    mentions: Json,
+    /// Nothing if the views could not be asked.
+    chart: Option<Chart>,
+    codes: Vec<CodeCount>,
+}
+
+/// A code and how often it was given, as a part of a hundred of the most frequent one.
+struct CodeCount {
+    code: String,
+    count: u64,
+    share: u64,
+}
+
+impl OverviewPage {
+    fn facts<'j>(&self, json: &'j Json) -> Facts<'j> {
+        self.frame.facts(json)
+    }
+
+    /// How many routes stand at each stage.
+    fn stages(&self) -> Vec<(&'static str, usize)> {
+        let routes = self.facts(&self.routes).each("routes");
+        let at = |stage: &str| routes.iter().filter(|route| route.is("stage", stage)).count();
+        ["dev", "simulated", "live"].map(|stage| (stage, at(stage))).to_vec()
+    }
+}
+
+pub(in super::super) async fn overview(visit: &Visit) -> Result<Response, Problem> {
+    let app = &visit.console.app;
+    let head = app.gateway.engine().head();
+    let chart_from = visit.now.plus_seconds(-60 * limits::CONSOLE_CHART_MINUTES);
+    let codes_from = visit.now.plus_seconds(-limits::CONSOLE_CODES_S);
+    let counted = app
+        .ask(move |reader| {
+            let codes = reader.top_codes_since(codes_from, limits::CONSOLE_CODES_LISTED)?;
+            Ok((reader.decisions_since(chart_from)?, codes))
+        })
+        .await;
+    // What cannot be asked is left out: the page must say what is wrong, above all when something is.
+    let (chart, codes) = match counted {
+        Ok((minutes, codes)) => (Some(Chart::of(&minutes, visit.now)), codes),
+        Err(_) => (None, Vec::new()),
+    };
+    let most = codes.first().map_or(1, |(_, count)| (*count).max(1));
+    let codes = codes
+        .into_iter()
+        .map(|(code, count)| CodeCount { code, count, share: (count.saturating_mul(100) / most).max(1) })
+        .collect();
+    let ask = async |ask: Ask| visit.ask(ask).await.unwrap_or_default();
+    let approvals = ask(Ask::of("listApprovals").query("limit=5")).await;
+    let refused = ask(Ask::of("listEntries").query("type=task.rejected&limit=8")).await;
+    let overview = OverviewPage {
+        ready: ask(Ask::of("ready")).await,
+        routes: ask(Ask::of("listRoutes")).await,
+        freezes: ask(Ask::of("listFreezes")).await,
+        mentions: ask(Ask::of("getMentionPhase")).await,
+        head: ask(Ask::of("getEntry").at("sequence", &head.to_string())).await,
+        checkpoint: last_checkpoint(app).unwrap_or_else(|| json!(null)),
+        frame: Frame { is_live: true, ..visit.frame("Overview", "") },
+        approvals,
+        refused,
+        chart,
+        codes,
+    };
+    Ok(page(StatusCode::OK, &overview))
+}
