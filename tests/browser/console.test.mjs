@@ -1,0 +1,255 @@
+// What people do at the console, in a real browser.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { Gateway, KEY, Person, closeBrowser } from './support.mjs';
+
+after(closeBrowser);
+
+describe('an operator', () => {
+  let gateway, rita;
+  before(async () => {
+    gateway = await Gateway.start();
+    rita = await (await Person.at(gateway)).logIn('rita');
+  });
+  after(async () => {
+    await rita.leave();
+    await gateway.stop();
+  });
+
+  it('watches a handoff arrive', async () => {
+    const { page } = rita;
+    await page.goto('/console/handoffs');
+    assert.match(await rita.text(), /Nothing was handed over yet/);
+    await page.locator('body[data-connected]').waitFor();
+    await gateway.submit('arrives_0001');
+    await page.getByRole('link', { name: 'hs_20260218_arrives_0001' }).waitFor();
+    // Without loading the page anew: what was typed meanwhile is still there.
+    await page.getByLabel('Agent').fill('half a na');
+    await gateway.submit('arrives_0002');
+    await page.getByRole('link', { name: 'hs_20260218_arrives_0002' }).waitFor();
+    assert.equal(await page.getByLabel('Agent').inputValue(), 'half a na');
+    // And on the page of one handoff, what becomes of it.
+    await page.goto('/console/handoffs/hs_20260218_arrives_0001');
+    await page.locator('body[data-connected]').waitFor();
+    await gateway.complete('arrives_0001');
+    await page.locator('#state', { hasText: 'completed' }).waitFor();
+    await page.locator('#timeline', { hasText: 'task.complete' }).waitFor();
+  });
+
+  it('reads why one was refused, at the place where it is wrong', async () => {
+    const { page } = rita;
+    await gateway.submit('refused_0001', (spec) => { spec.safety.e2eActor = 'myself'; delete spec.rollback; });
+    await page.goto('/console/handoffs?decision=denied');
+    await page.getByRole('link', { name: 'hs_20260218_refused_0001' }).click();
+    const gates = await page.locator('#gates').innerText();
+    assert.match(gates, /POLICY_SELF_TEST at \/safety\/e2eActor/);
+    assert.match(gates, /`myself` may not vouch for an end-to-end test/);
+    assert.match(gates, /What to do: use `human` or `authorized-harness`/);
+    assert.match(gates, /still in force/);
+    const marked = page.locator('.tree li.wrong', { hasText: 'e2eActor' });
+    assert.match(await marked.innerText(), /POLICY_SELF_TEST/);
+    // What is missing is marked at what it is missing from.
+    assert.match(await page.locator('.tree li.d0.wrong').innerText(), /POLICY_ROLLBACK_PLAN_MISSING/);
+    await page.getByRole('link', { name: 'POLICY_SELF_TEST' }).first().click();
+    assert.match(await rita.text(), /An agent's word on its own work is not evidence/);
+  });
+
+  it('walks a route to live, approves a handoff and sees it dispatched, and rolls the route back', async () => {
+    const { page } = rita;
+    const route = `/console/routes/${KEY}`;
+    const evaluate = async (gate, fields, button = 'Yes, evaluate it') => {
+      await page.goto(route);
+      return rita.confirm(`Evaluate ${gate}…`, button, fields);
+    };
+    // `arrives_0001` was completed before in dev, so G0 has what it needs.
+    assert.match(await evaluate('G0', { Reason: 'the first one went through' }), /G0 passed/);
+    assert.match(await evaluate('G1'), /G1 passed; the route is simulated/);
+    assert.match(await evaluate('G2'), /G2 failed: 0 of 3 simulated handoffs/);
+    for (const n of [1, 2, 3]) await gateway.run(`sim_000${n}`, 'simulated');
+    assert.match(await evaluate('G2'), /G2 passed/);
+    const evidence = { Handoff: 'hs_20260218_sim_0003', 'Run id': 'run-7', Reason: 'seen it myself' };
+    assert.match(await evaluate('G3', evidence), /G3 passed/);
+    assert.match(await evaluate('G4', { Reason: 'agreed with the desk' }, 'Yes, approve it for live'), /G4 passed; the route is live/);
+    assert.match(await page.locator('#gates').innerText(), /canary 0 of 5/);
+    assert.match(await page.locator('#gates').innerText(), /rita let it go live/);
+
+    await gateway.submitLive('live_0001');
+    await page.goto('/console');
+    await page.locator('#inbox').getByRole('link', { name: 'health.check' }).click();
+    assert.match(await page.locator('.countdown').first().innerText(), /in 1[45]:\d\d/);
+    const told = await rita.confirm('Approve…', 'Yes, approve', { Reason: 'checked with the desk' });
+    assert.equal(told, 'hs_20260218_live_0001 is allowed.');
+    assert.match(await page.locator('#state').innerText(), /allowed/);
+    await page.getByRole('heading', { name: 'Dispatch payload' }).waitFor();
+    const orchestrator = await gateway.submitLive('live_0001');
+    assert.equal(orchestrator.body.decision, 'allowed');
+    assert.ok(orchestrator.body.dispatch && orchestrator.body.receipt, 'whoever asked has what to send');
+    assert.ok(!(await page.content()).includes(orchestrator.body.receipt.signature), 'and nobody sees its signature here');
+
+    await page.goto(route);
+    await page.getByRole('link', { name: 'Roll back…', exact: true }).click();
+    assert.match(await rita.text(), /A dry run, just now[\s\S]*demote[\s\S]*would be done/);
+    assert.match(await rita.text(), /1 live handoffs in flight are marked as rolled back/);
+    assert.equal((await gateway.api('GET', `/v1/routes/${KEY}`)).body.stage, 'live', 'looking does nothing');
+    await page.getByLabel('Reason').fill('slippage beyond the limit');
+    await page.getByRole('button', { name: 'Yes, roll it back' }).click();
+    assert.match(await page.locator('.flash').innerText(), /the route is simulated/);
+    assert.match(await page.locator('#history').innerText(), /from live by human:rita, .*: slippage beyond the limit/);
+    const [entry] = await gateway.entries('approval.granted');
+    const wire = (await gateway.api('GET', `/v1/audit/${entry.sequence}`)).body.wire;
+    assert.equal(wire.sender, 'human:rita');
+  });
+
+  it('blocks, unblocks, freezes and lifts', async () => {
+    const { page } = rita;
+    const route = `/console/routes/${KEY}`;
+    await page.goto(route);
+    await rita.confirm('Block…', 'Yes, block it', { Reason: 'the venue is down' });
+    assert.equal((await gateway.submit('blocked_0001')).body.reasons[0].code, 'A2A_ROUTE_BLOCKED');
+    await rita.confirm('Unblock…', 'Yes, lift it', { Reason: 'it is back' });
+    await page.goto(route);
+    await rita.confirm('Freeze…', 'Yes, freeze', { Reason: 'a drill' });
+    assert.equal((await gateway.submit('frozen_0001')).body.reasons[0].code, 'POLICY_FROZEN');
+    await page.getByRole('status').filter({ hasText: 'Decisions are frozen' }).waitFor();
+    await rita.confirm('Lift…', 'Yes, lift it', { Reason: 'over' });
+    assert.equal((await gateway.submit('open_0001')).status, 201);
+  });
+
+  it('makes a grant that says what it is for, and revokes it', async () => {
+    const { page } = rita;
+    await page.goto('/console/authorizations');
+    await page.getByText('Make a grant').click();
+    await page.getByLabel('In the name of').fill('user:main');
+    await page.getByLabel('Agents').fill('blockchain-operator');
+    await page.getByLabel('Operations').fill('transfer, swap');
+    await page.getByLabel('simulated').check();
+    await page.getByRole('button', { name: 'Go on…' }).click();
+    assert.match(await rita.text(), /Operations\s+transfer, swap/);
+    await page.getByRole('button', { name: 'Yes, make it' }).click();
+    assert.match(await page.locator('.flash').innerText(), /The grant authz_\w+ is made/);
+    const { body } = await gateway.api('GET', '/v1/authorizations');
+    assert.deepEqual(body.authorizations[0].operations, ['transfer', 'swap']);
+    assert.equal(body.authorizations[0].madeBy, 'rita');
+    await rita.confirm('Revoke…', 'Yes, revoke it', { Reason: 'not needed' });
+    assert.match(await page.locator('#list').innerText(), /revoked/);
+  });
+
+  it('moves the mention phase and marks a false positive', async () => {
+    const { page } = rita;
+    gateway.cli('key', 'add', '--owner', 'user:main', '--id', 'user-main-test');
+    await gateway.mention('mention_0001', '1473395000000000001');
+    await page.goto('/console/mentions');
+    assert.match(await page.locator('#list').innerText(), /1473395000000000001/);
+    await rita.confirm('False positive…', 'Yes, mark it', { Reason: 'it was a joke' });
+    assert.match(await page.locator('#numbers').innerText(), /False positives\s+1\s+1/);
+    await rita.confirm('Move here…', 'Yes, move it', { Reason: 'a week without trouble' });
+    assert.equal((await gateway.api('GET', '/v1/mentions/phase')).body.phase, 'gated-read');
+  });
+
+  it('verifies the chain, and one handoff', async () => {
+    const { page } = rita;
+    await page.goto('/console/audit');
+    await page.getByRole('link', { name: 'Verify the chain' }).click();
+    await page.getByRole('button', { name: 'Verify now' }).click();
+    await page.locator('.flash', { hasText: 'Verified: ' }).waitFor();
+    await page.goto('/console/handoffs/hs_20260218_sim_0001');
+    await page.getByRole('button', { name: 'Verify these entries' }).click();
+    await page.locator('.flash', { hasText: 'Verified: 7 entries follow' }).waitFor();
+    await page.goto('/console/audit/3');
+    assert.match(await rita.text(), /Place in the chain\s+holds/);
+  });
+
+  it('takes the ledger and the list along', async () => {
+    const { page } = rita;
+    for (const [place, link, line] of [
+      ['/console/audit', 'Export', /^\{"hcs":/],
+      ['/console/audit', 'Checkpoint', /^\{"topic_id":/],
+      ['/console/handoffs?decision=denied', 'CSV', /^handoffId,/],
+      ['/console/handoffs?decision=denied', 'JSON lines', /^\{"attempt":/],
+    ]) {
+      await page.goto(place);
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: link, exact: true }).click()]);
+      const chunks = [];
+      for await (const chunk of await download.createReadStream()) chunks.push(chunk);
+      assert.match(Buffer.concat(chunks).toString(), line, link);
+    }
+  });
+
+  it('is out when the token is revoked, also where the page only waits', async () => {
+    const omar = await (await Person.at(gateway)).logIn('omar');
+    await omar.page.locator('body[data-connected]').waitFor();
+    await gateway.api('DELETE', '/v1/tokens/omar');
+    await omar.page.waitForURL('**/console/login?next=%2Fconsole');
+    await omar.leave();
+  });
+});
+
+describe('without a script', () => {
+  let gateway, rita;
+  before(async () => {
+    gateway = await Gateway.start();
+    await gateway.goLive();
+    rita = await (await Person.at(gateway, { javaScriptEnabled: false })).logIn('rita');
+  });
+  after(async () => {
+    await rita.leave();
+    await gateway.stop();
+  });
+
+  it('one reads', async () => {
+    const { page } = rita;
+    await gateway.submit('lost_0001', (spec) => { spec.routing.routeKey = 'nowhere.execution-plane.v1'; });
+    await page.goto('/console/handoffs');
+    await page.getByRole('link', { name: 'hs_20260218_lost_0001' }).click();
+    assert.match(await rita.text(), /A2A_ROUTE_UNKNOWN at \/routing\/routeKey/);
+    assert.match(await page.locator('time').first().innerText(), /just now|s ago/);
+    assert.match(await page.locator('time').first().getAttribute('title'), /^20\d\d-.*Z$/);
+    await page.getByLabel('Sections').getByRole('link', { name: 'Audit' }).click();
+    await page.getByLabel('Type').selectOption('gate.decided');
+    await page.getByRole('button', { name: 'Search' }).click();
+    assert.match(await rita.text(), /gate\.decided/);
+  });
+
+  it('one approves', async () => {
+    const { page } = rita;
+    await gateway.submitLive('live_0001');
+    await page.goto('/console/approvals');
+    await page.getByRole('link', { name: 'Look and answer' }).click();
+    assert.match(await rita.text(), /What the target would be sent[\s\S]*plane: execution/);
+    const told = await rita.confirm('Approve…', 'Yes, approve', { Reason: 'checked' });
+    assert.equal(told, 'hs_20260218_live_0001 is allowed.');
+  });
+
+  it('one verifies the chain', async () => {
+    const { page } = rita;
+    await page.goto('/console/audit/verify');
+    await page.getByRole('button', { name: 'Verify now' }).click();
+    await page.locator('.flash', { hasText: 'Verified: ' }).waitFor();
+  });
+});
+
+describe('two people', () => {
+  it('must both say yes where the route asks for it', async () => {
+    const gateway = await Gateway.start();
+    gateway.editRoutes((route) => { route.approvers = 2; });
+    await gateway.api('POST', '/v1/reload');
+    await gateway.goLive();
+    await gateway.submitLive('live_0001');
+    const [rita, omar] = [await (await Person.at(gateway)).logIn('rita'), await (await Person.at(gateway)).logIn('omar')];
+    const approval = '/console/approvals/hs_20260218_live_0001';
+    await rita.page.goto(approval);
+    assert.match(await rita.confirm('Approve…', 'Yes, approve', { Reason: 'looked' }), /another person must say yes too/);
+    await rita.page.goto(approval);
+    assert.match(await rita.text(), /1 of 2: rita/);
+    await rita.page.getByRole('link', { name: 'Approve…' }).click();
+    await rita.page.getByLabel('Reason').fill('again');
+    await rita.page.getByRole('button', { name: 'Yes, approve' }).click();
+    assert.match(await rita.page.getByRole('alert').innerText(), /APPROVAL_TWICE/);
+    await omar.page.goto(approval);
+    assert.equal(await omar.confirm('Approve…', 'Yes, approve', { Reason: 'looked too' }), 'hs_20260218_live_0001 is allowed.');
+    await rita.leave();
+    await omar.leave();
+    await gateway.stop();
+  });
+});

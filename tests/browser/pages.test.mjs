@@ -1,0 +1,173 @@
+// Every page: for whom it is, that everybody can use it, and that it shows whatever a TaskSpec says as text.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, describe, it } from 'node:test';
+import { Gateway, KEY, Person, closeBrowser } from './support.mjs';
+import { pages, populate } from './scene.mjs';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+after(closeBrowser);
+
+describe('every page', () => {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start();
+    await populate(gateway);
+  });
+  after(() => gateway.stop());
+
+  for (const colorScheme of ['light', 'dark']) {
+    it(`can be used by everybody, ${colorScheme}`, async () => {
+      // The policy lets no foreign script in, which is as it should be; the examiner comes in from outside.
+      const person = await Person.at(gateway, { colorScheme, bypassCSP: true });
+      const found = [];
+      const examine = async (name) => {
+        await person.page.evaluate(AXE);
+        const { violations } = await person.page.evaluate(() => globalThis.axe.run(document));
+        for (const { id, impact, nodes } of violations) {
+          if (impact !== 'serious' && impact !== 'critical') continue;
+          found.push(`${name}: ${id}: ${nodes.map((node) => node.html).slice(0, 3).join(' | ')}`);
+        }
+      };
+      await person.page.goto('/console/login');
+      await examine('login');
+      await person.logIn('rita');
+      for (const [name, path] of pages()) {
+        await person.page.goto(path);
+        await examine(name);
+      }
+      assert.deepEqual(found, []);
+      await person.leave();
+    });
+  }
+
+  it('fits a telephone: nothing sticks out', async () => {
+    const person = await (await Person.at(gateway, { viewport: { width: 390, height: 844 } })).logIn('rita');
+    for (const [name, path] of pages()) {
+      await person.page.goto(path);
+      const [wide, window] = await person.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= window, `${name} is ${wide} wide`);
+    }
+    await person.leave();
+  });
+
+  it('asks no other host and breaks no rule of its own policy', async () => {
+    const person = await (await Person.at(gateway)).logIn('rita');
+    for (const [name, path] of pages()) {
+      await person.page.goto(path, { waitUntil: 'load' });
+      assert.deepEqual(person.troubles, [], name);
+    }
+    await person.leave();
+  });
+
+  it('is reached with the keyboard alone', async () => {
+    const person = await (await Person.at(gateway)).logIn('rita');
+    const { page } = person;
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the page');
+    for (let n = 0; n < 4; n += 1) await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/console/approvals');
+    await person.leave();
+  });
+
+  it('lets an auditor see and not act', async () => {
+    const ada = await (await Person.at(gateway)).logIn('ada');
+    const before = (await gateway.api('GET', '/v1/audit?limit=1')).body.entries[0].sequence;
+    for (const [name, path] of pages()) {
+      const answer = await ada.page.goto(path);
+      const acts = path.includes('/act/');
+      assert.equal(answer.status(), acts ? 403 : name === 'not-found' ? 404 : 200, name);
+      if (acts) assert.match(await ada.text(), /a token of role auditor may not do this/);
+      assert.equal(await ada.page.locator('a[href*="/console/act/"]').count(), 0, name);
+    }
+    assert.equal((await gateway.api('GET', '/v1/audit?limit=1')).body.entries[0].sequence, before);
+    await ada.leave();
+  });
+
+  it('is nothing for an agent', async () => {
+    const sage = await Person.at(gateway);
+    await sage.page.goto('/console/login');
+    await sage.page.getByLabel('Token').fill(gateway.tokens.sage);
+    await sage.page.getByRole('button', { name: 'Log in' }).click();
+    assert.match(await sage.page.getByRole('alert').innerText(), /The console is for operators, auditors and administrators/);
+    await sage.page.goto('/console/handoffs');
+    assert.match(sage.page.url(), /\/console\/login\?next=/);
+    await sage.leave();
+  });
+});
+
+describe('a TaskSpec full of scripts', () => {
+  it('is text wherever it is shown', async () => {
+    const gateway = await Gateway.start();
+    const payload = '"><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>\'';
+    const poisoned = (value) => {
+      if (typeof value === 'string') return value + payload;
+      if (Array.isArray(value)) return value.map(poisoned);
+      if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, poisoned(v)]));
+      return value;
+    };
+    const clean = gateway.spec('clean_0001', (spec) => { spec.intent.summary = 'a summary'; spec.authorship = { mode: 'direct' }; });
+    // Each field by itself, and all at once.
+    const fields = [];
+    const walk = (value, path) => {
+      if (value && typeof value === 'object') for (const [name, inner] of Object.entries(value)) walk(inner, [...path, name]);
+      else fields.push(path);
+    };
+    walk(clean, []);
+    let n = 0;
+    for (const path of fields) {
+      const spec = gateway.spec(`nasty_${String(n += 1).padStart(4, '0')}`, (spec) => { spec.intent.summary = 'a summary'; spec.authorship = { mode: 'direct' }; });
+      const holder = path.slice(0, -1).reduce((inner, name) => inner[name], spec);
+      holder[path.at(-1)] = poisoned(String(holder[path.at(-1)]));
+      await gateway.api('POST', '/v1/handoffs', spec);
+    }
+    const all = poisoned(clean);
+    all.intent.input[payload] = { [payload]: payload };
+    await gateway.api('POST', '/v1/handoffs', all);
+
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    const { page } = rita;
+    const seen = new Set();
+    const look = async (path) => {
+      await page.goto(path);
+      // One script of our own, and not an element of the payload's.
+      const [scripts, images, drawings] = await page.evaluate(() => [
+        document.scripts.length, document.querySelectorAll('img[src="x"]').length, document.querySelectorAll('svg[onload]').length,
+      ]);
+      assert.deepEqual([scripts, images, drawings], [1, 0, 0], path);
+      if ((await page.content()).includes('alert(1)')) seen.add(path);
+    };
+    await look('/console/handoffs');
+    const links = await page.locator('#list a[href^="/console/handoffs/"]').evaluateAll((all) => all.map((a) => a.getAttribute('href')));
+    assert.ok(links.length >= fields.length - 2, `${links.length} handoffs`);
+    for (const link of new Set(links)) await look(link);
+    for (const path of ['/console', '/console/audit', '/console/approvals', `/console/codes?q=${encodeURIComponent(payload)}`]) await look(path);
+    for (const entry of await gateway.entries('task.created')) await look(`/console/audit/${entry.sequence}`);
+    assert.ok(seen.size > fields.length, `it was shown on ${seen.size} pages`);
+    await rita.leave();
+    await gateway.stop();
+  });
+});
+
+describe('a route key', () => {
+  it('with anything in it leads to its page', async () => {
+    const gateway = await Gateway.start();
+    const odd = 'odd route/"<b>&?#%.v1';
+    gateway.editRoutes((route, routes) => { routes[odd] = { ...route }; });
+    await gateway.api('POST', '/v1/reload');
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    await rita.page.goto('/console/routes');
+    if ((await gateway.api('GET', '/v1/routes')).body.routes.some(({ routeKey }) => routeKey === odd)) {
+      await rita.page.getByRole('link', { name: odd }).click();
+      assert.equal(await rita.page.locator('h1').innerText(), odd);
+    }
+    await rita.page.goto(`/console/routes/${KEY}`);
+    assert.equal(await rita.page.locator('h1').innerText(), KEY);
+    await rita.leave();
+    await gateway.stop();
+  });
+});
