@@ -276,7 +276,8 @@ impl Courier {
         let mut pause = self.pace.pause;
         let mut failing_since: Option<Instant> = None;
         loop {
-            match self.round(task, push_id, source, observer).await {
+            // On the heap, and gone when it is over: whoever waits for the next try holds none of what it took.
+            match Box::pin(self.round(task, push_id, source, observer)).await {
                 Round::Idle => return,
                 Round::More => {
                     pause = self.pace.pause;

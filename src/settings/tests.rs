@@ -282,6 +282,8 @@ fn settings_that_say_nothing_without_each_other_are_refused() {
         assert_eq!(found.len(), usize::from(!expected.is_empty()), "{file}: {found:?}");
         assert!(found.iter().all(|found| found.contains(expected)), "{file}: {found:?}");
     }
+    let both = problems(&given("[ai]\napi_key = 'k'\napi_key_file = 'f'", &[], &[]));
+    assert!(both.len() == 1 && both[0].contains("line 3: ai.api_key and ai.api_key_file both"), "{both:?}");
     // A path that could not be read is not also a path that is missing.
     assert_eq!(problems(&given("[tls]\ncertificate = 'c'\nprivate_key = 1", &[], &[])).len(), 1);
 }
