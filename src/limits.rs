@@ -145,6 +145,12 @@ pub const STREAM_HEARTBEAT_S: u64 = 2;
 /// How long a client may take nothing of an answer that is ready for it.
 pub const WRITE_STALL_S: u64 = 20;
 
+/// How long a replica may not have seen the end of the ledger before it is not ready, in milliseconds.
+pub const BEHIND_MS_MAX: u128 = 2_000;
+
+/// How often a change of the roster is tried that others come before.
+pub const TOKENS_TRIES_MAX: usize = 20;
+
 /// Rules that change are read when they have been quiet for a moment, or after so many moments; keys and tokens are
 /// glanced at so often; and everything is read every so often, where nobody tells of changes.
 pub const RELOAD_SETTLE_MS: u64 = 100;
@@ -369,7 +375,7 @@ pub const PG_SETTLE_MS: u64 = 30_000;
 
 /// How long a gateway that was stopped in the middle of a transaction may hold up the others; less than a statement may
 /// take, so that they outlast it.
-pub const PG_IDLE_IN_TRANSACTION_MS: u64 = 5_000;
+pub const PG_IDLE_IN_TRANSACTION_MS: u64 = 2_000;
 
 /// How often a silent connection is tested, how long between two tries, and how often a follower looks unasked.
 pub const PG_KEEPALIVE_MS: u64 = 10_000;

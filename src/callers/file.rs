@@ -1,11 +1,13 @@
 //! The hand of this room: `memory/tokens.json` and `memory/admin.token`.
 //!
 //! Every change reads the file, makes another roster and replaces the file, in a turn of its own, and hands
-//! the new roster back for a gateway to put in force.
+//! the new roster back for a gateway to put in force. Where several gateways share a roster it is elsewhere, and is
+//! replaced only by those who have read it; the file is then what the first of them begins with.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::role::{Role, Standing};
 use super::roster::{Roster, RosterFault};
@@ -20,6 +22,24 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Clone)]
 pub struct TokenFiles {
     workspace: PathBuf,
+    shared: Option<Sharing>,
+}
+
+/// Where several gateways keep one roster.
+#[derive(Debug, Clone)]
+struct Sharing {
+    roster: Arc<dyn SharedRoster>,
+    /// The name of this gateway's own admin token.
+    admin: String,
+}
+
+/// A roster that several gateways share: a text that is replaced only by those who have read it.
+pub trait SharedRoster: fmt::Debug + Send + Sync {
+    /// The text, and the revision it was changed with last; nothing if there is none yet.
+    fn read(&self) -> Result<Option<(String, u64)>, String>;
+
+    /// Replaces the text as it was at a revision, or makes the first. False if it is another one by now.
+    fn replace(&self, text: &str, as_of: Option<u64>) -> Result<bool, String>;
 }
 
 /// Why the tokens cannot be read or changed. Nobody is let in by a file that cannot be read.
@@ -64,7 +84,14 @@ pub enum AdminFile {
 
 impl TokenFiles {
     pub fn of(workspace: &Path) -> Self {
-        Self { workspace: workspace.to_owned() }
+        Self { workspace: workspace.to_owned(), shared: None }
+    }
+
+    /// The roster is shared, and `name` tells this gateway's own admin token from those of the others.
+    #[must_use]
+    pub fn sharing(self, roster: Arc<dyn SharedRoster>, name: &str) -> Self {
+        let admin = format!("{}-{name}", Roster::ADMIN);
+        Self { shared: Some(Sharing { roster, admin }), ..self }
     }
 
     pub fn tokens(&self) -> PathBuf {
@@ -78,6 +105,26 @@ impl TokenFiles {
 
     /// Reads the roster; a workspace without one has no tokens.
     pub fn load(&self) -> Result<Roster, TokenFault> {
+        self.load_as_of().map(|(roster, _)| roster)
+    }
+
+    /// The same, and the revision of one that is shared. Where none is shared yet, the workspace's own is where it begins.
+    fn load_as_of(&self) -> Result<(Roster, Option<u64>), TokenFault> {
+        let Some(sharing) = &self.shared else { return Ok((self.load_file()?, None)) };
+        let path = PathBuf::from("the roster in the ledger's database");
+        match sharing.roster.read() {
+            Ok(None) => Ok((self.load_file()?, None)),
+            Ok(Some((text, revision))) => {
+                let roster = Roster::parse(text.as_bytes());
+                roster
+                    .map(|roster| (roster, Some(revision)))
+                    .map_err(|faults| TokenFault::Broken { path, faults })
+            }
+            Err(why) => Err(TokenFault::Io { path, why: format!("cannot be read: {why}") }),
+        }
+    }
+
+    fn load_file(&self) -> Result<Roster, TokenFault> {
         let path = self.tokens();
         match files::read_private(&path, limits::TOKENS_FILE.bytes_max) {
             Ok(bytes) => Roster::parse(&bytes).map_err(|faults| TokenFault::Broken { path, faults }),
@@ -94,19 +141,30 @@ impl TokenFiles {
         now: Timestamp,
         expires_at: Option<Timestamp>,
     ) -> Result<(Roster, Token, TokenText), TokenFault> {
-        let _turn = self.turn()?;
         let (token, text) = self.draw(name, standing, now, expires_at)?;
-        let roster = self.load()?.with(token.clone())?;
-        self.save(&roster)?;
+        let (roster, ()) = self.change(|roster| Ok((roster.with(token.clone())?, ())))?;
         Ok((roster, token, text))
+    }
+
+    /// Changes the roster in a turn of its own. One that is shared may have been changed meanwhile: then it is read again.
+    fn change<T>(
+        &self,
+        change: impl Fn(&Roster) -> Result<(Roster, T), TokenFault>,
+    ) -> Result<(Roster, T), TokenFault> {
+        let _turn = self.turn()?;
+        for _ in 0..limits::TOKENS_TRIES_MAX {
+            let (before, as_of) = self.load_as_of()?;
+            let (roster, done) = change(&before)?;
+            if self.save(&roster, as_of)? {
+                return Ok((roster, done));
+            }
+        }
+        Err(TokenFault::Io { path: self.tokens(), why: "is being changed by others all the time".to_owned() })
     }
 
     /// Revokes a token, named by its name or its id: the new roster, and the token.
     pub fn revoke(&self, which: &str, now: Timestamp) -> Result<(Roster, Token), TokenFault> {
-        let _turn = self.turn()?;
-        let (roster, token) = self.load()?.revoked(which, now)?;
-        self.save(&roster)?;
-        Ok((roster, token))
+        self.change(|roster| Ok(roster.revoked(which, now)?))
     }
 
     /// Sees to it that somebody can administer the workspace: the roster, and what became of
@@ -116,8 +174,7 @@ impl TokenFiles {
     /// deleted the roster may have revoked it, or somebody else may have put it there. A token named `admin`
     /// of which the file is gone is revoked: nobody knows who has it.
     pub fn ensure_admin(&self, now: Timestamp) -> Result<(Roster, AdminFile), TokenFault> {
-        let _turn = self.turn()?;
-        let mut roster = self.load()?;
+        let roster = self.load()?;
         if let Some(text) = self.read_admin()?
             && let Some(token) = roster.token_of(&text)
             && token.role() == Role::Admin
@@ -130,17 +187,19 @@ impl TokenFiles {
                 return Ok((roster, AdminFile::Retired));
             }
         }
-        match roster.revoked(Roster::ADMIN, now) {
-            Ok((without, _)) => roster = without,
-            Err(RosterFault::Unknown(_) | RosterFault::AlreadyRevoked(_)) => {}
-            Err(fault) => return Err(fault.into()),
-        }
-        let name = Roster::ADMIN.parse().map_err(|why| TokenFault::Io { path: self.admin(), why })?;
-        let (token, text) = self.draw(name, Standing::admin(), now, None)?;
-        roster = roster.with(token)?;
+        let name = self.shared.as_ref().map_or(Roster::ADMIN, |sharing| &sharing.admin);
+        let parsed = name.parse().map_err(|why| TokenFault::Io { path: self.admin(), why })?;
+        let (token, text) = self.draw(parsed, Standing::admin(), now, None)?;
         // The roster first: a crash between the two leaves a file that does not fit, and the next start
         // makes another token.
-        self.save(&roster)?;
+        let (roster, ()) = self.change(|roster| {
+            let without = match roster.revoked(name, now) {
+                Ok((without, _)) => without,
+                Err(RosterFault::Unknown(_) | RosterFault::AlreadyRevoked(_)) => roster.clone(),
+                Err(fault) => return Err(fault.into()),
+            };
+            Ok((without.with(token.clone())?, ()))
+        })?;
         let path = self.admin();
         let line = zeroize::Zeroizing::new(format!("{}\n", text.expose()));
         files::replace_private(&path, line.as_bytes())
@@ -179,9 +238,15 @@ impl TokenFiles {
         Ok(Token::make(name, standing, now, expires_at, &random))
     }
 
-    fn save(&self, roster: &Roster) -> Result<(), TokenFault> {
+    /// False if it is shared, and was changed since it was read.
+    fn save(&self, roster: &Roster, as_of: Option<u64>) -> Result<bool, TokenFault> {
         let path = self.tokens();
+        if let Some(sharing) = &self.shared {
+            let text = String::from_utf8(roster.to_file()).unwrap_or_default();
+            return sharing.roster.replace(&text, as_of).map_err(|why| TokenFault::Io { path, why });
+        }
         files::replace_private(&path, &roster.to_file())
+            .map(|()| true)
             .map_err(|error| TokenFault::Io { path, why: plain(&error) })
     }
 }

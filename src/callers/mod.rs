@@ -17,7 +17,7 @@ mod sessions;
 mod stored;
 mod token;
 
-pub use file::{AdminFile, TokenFault, TokenFiles};
+pub use file::{AdminFile, SharedRoster, TokenFault, TokenFiles};
 pub use nonces::Nonces;
 pub use request::{
     KEY_ID_HEADER, NONCE_HEADER, RequestFault, SIGNATURE_HEADER, SignedRequest, TIMESTAMP_HEADER, Verified,

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use super::printer::{DIM, GREEN, RED};
-use super::{Context, Exit, Failure, parse_time, read_input};
+use super::{Context, Exit, Failure, parse_time, place, read_input};
 use crate::gateway::{Files, public_key, read_checkpoint};
 use crate::json;
-use crate::ledger::{Entries, Head, inspect, verify};
+use crate::ledger::{Head, Source, inspect, verify};
 use crate::limits;
 use crate::policy::plain;
 use crate::state::Published;
@@ -113,6 +113,7 @@ const NO_VIEWS: &str = "`handoffd serve` makes the views from the ledger when it
 pub(super) struct Committed {
     pub(super) topic_id: String,
     pub(super) head: Head,
+    pub(super) ledger: Source,
 }
 
 fn nothing_yet(files: &Files) -> Failure {
@@ -121,12 +122,19 @@ fn nothing_yet(files: &Files) -> Failure {
 
 /// The committed part of the workspace's ledger.
 pub(super) fn committed(files: &Files) -> Result<Committed, Failure> {
-    if !files.ledger().is_dir() {
-        return Err(nothing_yet(files));
-    }
-    let found = inspect(&files.ledger()).map_err(|fault| Failure(fault.to_string()))?;
+    let ledger = place::ledger(files.workspace())?;
+    let found = match &ledger {
+        Source::Database(database) => {
+            let (head, _) = database.head().map_err(|fault| Failure(fault.to_string()))?;
+            (head.sequence > 0).then(|| (database.topic_id().to_owned(), head))
+        }
+        Source::Files(directory) if directory.is_dir() => {
+            inspect(directory).map_err(|fault| Failure(fault.to_string()))?
+        }
+        Source::Files(_) | Source::Memory(_) => None,
+    };
     let (topic_id, head) = found.ok_or_else(|| nothing_yet(files))?;
-    Ok(Committed { topic_id, head })
+    Ok(Committed { topic_id, head, ledger })
 }
 
 impl AuditCommand {
@@ -151,8 +159,8 @@ impl AuditCommand {
 
 impl Export {
     fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
-        let Committed { topic_id, head } = committed(files)?;
-        let entries = Entries::read(&files.ledger(), self.from, head.sequence);
+        let Committed { topic_id, head, ledger } = committed(files)?;
+        let entries = ledger.entries(self.from, head.sequence);
         for entry in entries.map_err(|fault| Failure(fault.to_string()))? {
             let entry = entry.map_err(|fault| Failure(fault.to_string()))?;
             context.printer.raw(entry.to_line(&topic_id).as_bytes());
@@ -256,13 +264,19 @@ impl Verify {
                 verify::verify_export(std::io::BufReader::new(file), &checkpoints)
             }
             None => {
-                if !files.ledger().is_dir() {
-                    return Err(nothing_yet(files));
+                let ledger = place::ledger(files.workspace())?;
+                if let Source::Files(directory) = &ledger {
+                    if !directory.is_dir() {
+                        return Err(nothing_yet(files));
+                    }
+                    let mut bar = context.printer.progress("verifying the ledger");
+                    verify::verify_segments(directory, &checkpoints, &mut |progress| {
+                        bar.tell(progress.bytes_done, progress.bytes);
+                    })
+                } else {
+                    let Committed { topic_id, head, ledger } = committed(files)?;
+                    ledger.verify(&topic_id, head.sequence, &checkpoints)
                 }
-                let mut bar = context.printer.progress("verifying the ledger");
-                verify::verify_segments(&files.ledger(), &checkpoints, &mut |progress| {
-                    bar.tell(progress.bytes_done, progress.bytes);
-                })
             }
         };
         let report = match result {
@@ -341,12 +355,12 @@ fn compare_views(context: &Context, files: &Files) -> Result<Result<Option<u64>,
     if !files.views().is_file() {
         return Ok(Ok(None));
     }
-    let Committed { topic_id, .. } = committed(files)?;
+    let Committed { topic_id, ledger, .. } = committed(files)?;
     let mut bar = context.printer.progress("comparing the views");
     let (mut through, mut unread) = (0, None);
     let result = compare(&files.views(), &topic_id, |sequence| {
         through = sequence;
-        let entries = Entries::read(&files.ledger(), 1, sequence).map_err(|fault| unread = Some(fault));
+        let entries = ledger.entries(1, sequence).map_err(|fault| unread = Some(fault));
         let unread = &mut unread;
         let bar = &mut bar;
         entries.into_iter().flatten().map_while(move |entry| {
@@ -378,15 +392,14 @@ fn bad(context: &Context, what: &str) -> Exit {
 
 impl Show {
     fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
-        let Committed { topic_id, head } = committed(files)?;
+        let Committed { topic_id, head, ledger } = committed(files)?;
         let missing =
             || Failure(format!("there is no entry {}; the ledger has {}", self.sequence, head.sequence));
         if !(1..=head.sequence).contains(&self.sequence) {
             return Err(missing());
         }
-        let mut entries = Entries::read(&files.ledger(), self.sequence, self.sequence)
-            .map_err(|fault| Failure(fault.to_string()))?;
-        let entry = entries.next().ok_or_else(missing)?.map_err(|fault| Failure(fault.to_string()))?;
+        let entry = ledger.entry(self.sequence).map_err(|fault| Failure(fault.to_string()))?;
+        let entry = entry.ok_or_else(missing)?;
         let wire: Json = serde_json::from_str(&entry.wire).map_err(|error| Failure(error.to_string()))?;
         context.printer.value(&json!({
             "hcs": {

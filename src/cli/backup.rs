@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::printer::GREEN;
-use super::{Context, Exit, Failure};
+use super::{Context, Exit, Failure, place};
 use crate::gateway::{Files, back_up, restore};
+use crate::ledger::Source;
 
 /// Copy what cannot be made again, beside a running daemon, and verify the copy.
 ///
@@ -32,6 +33,11 @@ pub(super) struct Restore {
 
 impl Backup {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if let Source::Database(database) = place::ledger(context.workspace.root())? {
+            return Err(Failure(format!(
+                "the ledger of this workspace is in {database}: back it up with the database's own tools, and                  memory/gateway.key and memory/keyring.json as files"
+            )));
+        }
         let mut bar = context.printer.progress("verifying the copy");
         let files = Files::of(context.workspace.root());
         let made = back_up(&files, &self.to, &mut |done, all| bar.tell(done, all));

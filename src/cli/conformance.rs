@@ -13,7 +13,6 @@ use super::audit::{Committed, committed};
 use super::printer::{BOLD, DIM, GREEN, RED};
 use super::{Context, Exit, Failure, state};
 use crate::gateway::Files;
-use crate::ledger::Entries;
 use crate::state::Published;
 use tally::Tally;
 
@@ -44,10 +43,10 @@ const SHOWN_MAX: usize = 5;
 impl Conformance {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let files = Files::of(context.workspace.root());
-        let Committed { head, .. } = committed(&files)?;
-        let mut tally = Tally::new(files.ledger(), self.correlation.clone());
+        let Committed { head, ledger, .. } = committed(&files)?;
+        let mut tally = Tally::new(ledger.clone(), self.correlation.clone());
         let unread = |fault: crate::ledger::EntriesFault| Failure(fault.to_string());
-        for entry in Entries::read(&files.ledger(), 1, head.sequence).map_err(unread)? {
+        for entry in ledger.entries(1, head.sequence).map_err(unread)? {
             tally.take(&entry.map_err(unread)?).map_err(Failure)?;
         }
         let policies = context.workspace.load_policies()?;

@@ -6,15 +6,16 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, notify};
-use crate::callers::{AdminFile, TokenFiles};
+use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
-use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Watch};
+use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Starting, Watch};
 use crate::http::{App, Listening, Metrics, listen};
+use crate::limits;
 use crate::os::clock;
 use crate::policy::Workspace;
 use crate::promotion::AutomaticRollback;
-use crate::settings::{LedgerUrl, PolicyApproval, PolicyReload, Promotion, Settings};
+use crate::settings::{PolicyApproval, PolicyReload, Promotion, Settings};
 
 /// A gateway that is ready to serve.
 #[derive(Debug)]
@@ -30,14 +31,9 @@ impl Daemon {
     pub(super) fn open(
         workspace: &Workspace,
         settings: Settings,
+        starting: Starting,
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, Failure> {
-        if matches!(settings.ledger.url, LedgerUrl::Postgres(_)) {
-            return Err(Failure(format!(
-                "the ledger `{}` cannot be served yet; leave [ledger] url at \"segments\"",
-                settings.ledger.url.masked()
-            )));
-        }
         if settings.policy.approval == PolicyApproval::Operator {
             return Err(Failure::new(
                 "[policy] approval = \"operator\" cannot be served yet; leave it at \"auto\"",
@@ -65,10 +61,9 @@ impl Daemon {
         if let Some(torn) = gateway.torn() {
             tracing::warn!(bytes = torn.bytes, file = %torn.file.display(), "a crash had left something behind the last commit; it was never acknowledged");
         }
-        let (_, admin) = TokenFiles::of(workspace.root())
-            .ensure_admin(clock::now())
-            .map_err(|fault| Failure(fault.to_string()))?;
-        let rules = RuleKeeper::start(workspace.clone(), gateway.engine().clone()).map_err(Failure)?;
+        let (_, admin) =
+            gateway.tokens().ensure_admin(clock::now()).map_err(|fault| Failure(fault.to_string()))?;
+        let rules = RuleKeeper::start(workspace.clone(), &gateway, starting).map_err(Failure)?;
         let app = App::new(gateway, rules, settings, metrics, listening.address())?;
         Ok(Self { app, listening, workspace: workspace.clone(), admin })
     }
@@ -87,6 +82,9 @@ impl Daemon {
         let watch = Watch::over(self.workspace.root(), by_itself);
         let bell = watch.bell();
         follow_rules(self.app.clone(), watch)?;
+        if self.app.gateway().sharing().is_some() {
+            follow_shared(self.app.clone())?;
+        }
         if let Some(keep) = self.app.settings.retention.bodies {
             drop_bodies(self.app.clone(), keep)?;
         }
@@ -182,6 +180,29 @@ fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
         }
     };
     std::thread::Builder::new().name("rules".into()).spawn(follow)?;
+    Ok(())
+}
+
+/// Goes by what other gateways change of what is shared.
+fn follow_shared(app: Arc<App>) -> Result<(), Failure> {
+    let follow = move || {
+        let mut said = None;
+        loop {
+            std::thread::sleep(Duration::from_millis(limits::RELOAD_GLANCE_MS));
+            app.rules().look_at_shared();
+            let differs = app.rules().differs();
+            if differs != said {
+                match &differs {
+                    Some(why) => {
+                        tracing::error!(why = %crate::json::printable(why), "nothing is decided here")
+                    }
+                    None => tracing::info!("the rules here are those in force"),
+                }
+                said = differs;
+            }
+        }
+    };
+    std::thread::Builder::new().name("shared-rules".into()).spawn(follow)?;
     Ok(())
 }
 

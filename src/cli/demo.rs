@@ -19,7 +19,7 @@ use super::daemon::{Daemon, told_to_stop};
 use super::printer::{BOLD, DIM, GREEN, RED, YELLOW};
 use super::{Context, Exit, Failure, init};
 use crate::callers::{Role, Standing, TokenFiles};
-use crate::gateway::Files;
+use crate::gateway::{Files, Starting};
 use crate::json::printable;
 use crate::ledger::verify;
 use crate::limits;
@@ -170,7 +170,7 @@ impl Show<'_> {
         let mut settings = Settings::default();
         settings.server.listen = ([127, 0, 0, 1], 0).into();
         settings.server.shutdown_timeout = Duration::from_secs(1);
-        let daemon = Daemon::open(&workspace, settings, &mut |_, _| {})?;
+        let daemon = Daemon::open(&workspace, settings, Starting::Join, &mut |_, _| {})?;
         let here = |token: &str| Client::here(daemon.address(), token);
         let cast = Cast {
             router: here(router.expose())?,

@@ -1,8 +1,7 @@
 //! Sees to it that a changed file is in force before the command returns, where a gateway serves the workspace.
 
 use super::client::{Ask, ClientFlags, Trouble};
-use super::{Context, Exit, Failure};
-use crate::callers::TokenFiles;
+use super::{Context, Exit, Failure, place};
 use crate::os::clock;
 
 /// Has the workspace's gateway read its files again, and waits until the ledger has what changed. Nothing to do
@@ -29,7 +28,7 @@ pub(super) fn put_in_force(context: &Context, flags: &ClientFlags, counted: bool
 
 /// Does the token in memory/admin.token count, as the files are now?
 pub(super) fn own_token_counts(context: &Context) -> Result<bool, Failure> {
-    let files = TokenFiles::of(context.workspace.root());
+    let files = place::tokens(context)?;
     let (roster, now) = (files.load()?, clock::now());
     let text = files.read_admin()?;
     Ok(text.is_some_and(|text| roster.find(&text, now).is_some()))

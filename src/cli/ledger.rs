@@ -5,9 +5,8 @@ use serde_json::json;
 
 use super::printer::GREEN;
 use super::sign::parse_seconds;
-use super::{Context, Exit, Failure};
-use crate::gateway::Files;
-use crate::ledger::{PurgeMode, RealDisk, purge_bodies};
+use super::{Context, Exit, Failure, place};
+use crate::ledger::{PurgeMode, Source};
 use crate::os::clock;
 
 /// Look after the ledger's files.
@@ -45,14 +44,15 @@ impl LedgerCommand {
 
 impl Purge {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let ledger = Files::of(context.workspace.root()).ledger();
-        if !ledger.is_dir() {
-            return Err(Failure(format!("{} has no entries yet", ledger.display())));
+        let ledger = place::ledger(context.workspace.root())?;
+        if let Source::Files(directory) = &ledger
+            && !directory.is_dir()
+        {
+            return Err(Failure(format!("{} has no entries yet", directory.display())));
         }
         let before = clock::now().plus_seconds(-self.older_than);
         let mode = if self.dry_run { PurgeMode::Count } else { PurgeMode::Drop };
-        let purged =
-            purge_bodies(&RealDisk, &ledger, before, mode).map_err(|fault| Failure(fault.to_string()))?;
+        let purged = ledger.purge_bodies(before, mode).map_err(|fault| Failure(fault.to_string()))?;
         if context.printer.is_json() {
             context.printer.value(&json!({
                 "dryRun": self.dry_run,

@@ -30,6 +30,7 @@ mod ledger_copy;
 mod logging;
 mod mention;
 mod notify;
+mod place;
 mod policy;
 mod printer;
 mod promote;

@@ -9,7 +9,7 @@ use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
 use super::{Context, Exit, Failure, init, logging};
 use crate::callers::AdminFile;
-use crate::gateway::Files;
+use crate::gateway::{Files, Starting};
 use crate::ledger::Keeping;
 use crate::settings::{Effective, Flag, Problem};
 
@@ -22,6 +22,10 @@ use crate::settings::{Effective, Flag, Problem};
 pub(super) struct Serve {
     #[command(flatten)]
     settings: SettingFlags,
+
+    /// Put the policies and keys of this workspace in force for all replicas, should they differ from those in force
+    #[arg(long)]
+    put_in_force: bool,
 
     /// Print the settings in force and where each came from, secrets masked, and exit
     #[arg(long)]
@@ -95,9 +99,11 @@ impl Serve {
             let made = init::scaffold(context.workspace.root())?.made.len();
             tracing::info!(files = made, "the workspace was empty; it has an example to start from now");
         }
+        let starting = if self.put_in_force { Starting::Load } else { Starting::Join };
         let mut bar = context.printer.progress("reading the ledger into the views");
-        let opened =
-            Daemon::open(&context.workspace, effective.settings, &mut |done, all| bar.tell(done, all));
+        let opened = Daemon::open(&context.workspace, effective.settings, starting, &mut |done, all| {
+            bar.tell(done, all)
+        });
         drop(bar);
         let daemon = match opened {
             Ok(daemon) => daemon,

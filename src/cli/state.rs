@@ -7,7 +7,7 @@ use super::audit::{Committed, committed};
 use super::printer::{GREEN, RED};
 use super::{Context, Exit, Failure};
 use crate::gateway::{Files, WorkspaceLock};
-use crate::ledger::Entries;
+use crate::ledger::Source;
 use crate::state::{Published, Publisher, StateView, rebuild};
 
 /// Show, verify, restore or adopt the published state.
@@ -72,23 +72,23 @@ pub(super) fn published(files: &Files) -> Result<Published, Failure> {
 
 /// The state as the ledger gives it, and what the published text is.
 pub(super) fn made_again(files: &Files, published: Option<&str>) -> Result<(StateView, Published), Failure> {
-    let Committed { topic_id, head } = committed(files)?;
-    reduced(files, &topic_id, head.sequence, published)
+    let Committed { topic_id, head, ledger } = committed(files)?;
+    reduced(&ledger, &topic_id, head.sequence, published)
 }
 
 /// The state as the ledger gives it at an entry.
 pub(super) fn made_again_at(files: &Files, sequence: u64) -> Result<StateView, Failure> {
-    let Committed { topic_id, .. } = committed(files)?;
-    reduced(files, &topic_id, sequence, None).map(|(view, _)| view)
+    let Committed { topic_id, ledger, .. } = committed(files)?;
+    reduced(&ledger, &topic_id, sequence, None).map(|(view, _)| view)
 }
 
 fn reduced(
-    files: &Files,
+    ledger: &Source,
     topic_id: &str,
     through: u64,
     published: Option<&str>,
 ) -> Result<(StateView, Published), Failure> {
-    let entries = Entries::read(&files.ledger(), 1, through).map_err(|fault| Failure(fault.to_string()))?;
+    let entries = ledger.entries(1, through).map_err(|fault| Failure(fault.to_string()))?;
     rebuild(topic_id, entries, published).map_err(|fault| Failure(fault.to_string()))
 }
 

@@ -10,7 +10,9 @@ use super::printer::DIM;
 use super::{Context, Exit, Failure};
 use crate::gateway::Files;
 use crate::json;
-use crate::ledger::{Entry, Tail};
+use crate::ledger::postgres::Database;
+use crate::ledger::{EntriesFault, Entry, Source, Tail};
+use crate::limits;
 
 /// How long it rests when there is nothing new.
 const REST: Duration = Duration::from_millis(100);
@@ -62,11 +64,36 @@ struct Payload {
     codes: Option<serde_json::Value>,
 }
 
+/// A ledger that is being followed.
+enum Following {
+    Files(Tail),
+    /// A database, and the next entry.
+    Stored(Database, u64),
+}
+
+impl Following {
+    /// What was committed since the last look, in order.
+    fn look(&mut self) -> Result<Vec<Entry>, EntriesFault> {
+        match self {
+            Self::Files(tail) => tail.look(),
+            Self::Stored(database, next) => {
+                let through = next.saturating_add(limits::PG_READ_ENTRIES - 1);
+                let entries: Vec<Entry> = database.entries(*next, through).collect::<Result<_, _>>()?;
+                *next += entries.len() as u64;
+                Ok(entries)
+            }
+        }
+    }
+}
+
 impl AuditTail {
     pub(super) fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
-        let Committed { topic_id, head } = committed(files)?;
+        let Committed { topic_id, head, ledger } = committed(files)?;
         let from = self.from.unwrap_or_else(|| head.sequence.saturating_sub(SHOWN_FIRST - 1));
-        let mut tail = Tail::new(&files.ledger(), from);
+        let mut tail = match &ledger {
+            Source::Database(database) => Following::Stored(database.clone(), from.max(1)),
+            Source::Files(_) | Source::Memory(_) => Following::Files(Tail::new(&files.ledger(), from)),
+        };
         loop {
             let entries = tail.look().map_err(|fault| Failure(fault.to_string()))?;
             if entries.is_empty() {

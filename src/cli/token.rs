@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::client::{Ask, ClientFlags, segment};
 use super::in_force::{own_token_counts, put_in_force};
 use super::printer::{BOLD, DIM};
-use super::{Context, Exit, Failure, parse_time};
+use super::{Context, Exit, Failure, parse_time, place};
 use crate::callers::{Name, Role, Roster, Standing, TokenFault, TokenFiles};
 use crate::http::describe_token;
 use crate::json::printable;
@@ -69,7 +69,7 @@ impl TokenCommand {
         if client.is_remote() {
             return self.run_elsewhere(context, client);
         }
-        let files = TokenFiles::of(context.workspace.root());
+        let files = place::tokens(context)?;
         let counted = own_token_counts(context).unwrap_or(false);
         match self {
             Self::New(new) => new.run(context, &files)?,

@@ -68,6 +68,8 @@ pub(super) trait Act: Send {
 }
 
 struct Asked<T, R, D> {
+    /// Is it done only by a gateway whose rules are those in force?
+    ruled: bool,
     run: R,
     answer: Option<Result<T, EngineFault>>,
     done: D,
@@ -80,7 +82,8 @@ where
     D: FnOnce(Result<T, EngineFault>) + Send,
 {
     fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
-        let answer = (self.run)(sequencer, batch);
+        let agreed = if self.ruled { sequencer.agree() } else { Ok(()) };
+        let answer = agreed.and_then(|()| (self.run)(sequencer, batch));
         let done = answer.as_ref().map(|_| ()).map_err(EngineFault::clone);
         self.answer = Some(answer);
         done
@@ -100,7 +103,26 @@ impl EngineHandle {
         run: impl FnMut(&mut Sequencer, &mut BatchBuilder<'_>) -> Result<T, EngineFault> + Send + 'static,
         done: impl FnOnce(Result<T, EngineFault>) + Send + 'static,
     ) -> Result<(), EngineFault> {
-        self.send_act(Box::new(Asked { run, answer: None, done }))
+        self.send_act(Box::new(Asked { ruled: true, run, answer: None, done }))
+    }
+
+    /// The same for what does not rest on the rules: whatever they are, it is done.
+    pub(super) fn ask_whatever<T: Send + 'static>(
+        &self,
+        run: impl FnMut(&mut Sequencer, &mut BatchBuilder<'_>) -> Result<T, EngineFault> + Send + 'static,
+        done: impl FnOnce(Result<T, EngineFault>) + Send + 'static,
+    ) -> Result<(), EngineFault> {
+        self.send_act(Box::new(Asked { ruled: false, run, answer: None, done }))
+    }
+
+    /// The same, and waits.
+    pub(super) fn ask_whatever_and_wait<T: Send + 'static>(
+        &self,
+        run: impl FnMut(&mut Sequencer, &mut BatchBuilder<'_>) -> Result<T, EngineFault> + Send + 'static,
+    ) -> Result<T, EngineFault> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        self.ask_whatever(run, move |answer| drop(sender.send(answer)))?;
+        receiver.recv().unwrap_or(Err(EngineFault::Stopped))
     }
 
     /// The same, and waits.

@@ -166,17 +166,19 @@ impl Candidate {
     }
 
     /// The same TaskSpec, judged with what is in force now.
-    pub(super) fn judged_again(self, in_force: Option<&InForce>, now: Timestamp) -> Option<Self> {
+    pub(super) fn judged_again(&self, in_force: Option<&InForce>, now: Timestamp) -> Option<Self> {
         let ruling = match in_force {
             Some(in_force) => Ruling {
                 policies: in_force.policies.clone(),
                 keyring: in_force.keyring.clone(),
-                asker: self.ruling.asker,
+                asker: self.ruling.asker.clone(),
             },
-            None => self.ruling,
+            None => self.ruling.clone(),
         };
-        let traceparent = self.traceparent;
-        Self::judge_for(self.purpose, self.body, ruling, now).ok().map(|again| Self { traceparent, ..again })
+        let traceparent = self.traceparent.clone();
+        Self::judge_for(self.purpose, self.body.clone(), ruling, now)
+            .ok()
+            .map(|again| Self { traceparent, ..again })
     }
 }
 

@@ -3,7 +3,7 @@
 //! The files in `memory/` are what is in force; whenever they are put in force, what changed since the ledger
 //! last spoke of them is recorded. So a key that was removed while nothing ran is in the ledger too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -51,6 +51,8 @@ impl KeyFacts {
 pub(super) struct Credentials {
     tokens: BTreeMap<String, TokenFacts>,
     keys: BTreeMap<String, KeyFacts>,
+    /// Tokens that are gone for ever: an id is never given to another one.
+    revoked: BTreeSet<String>,
 }
 
 /// Something that the ledger does not know yet.
@@ -107,23 +109,68 @@ impl Credentials {
     pub(super) fn adopt(&mut self, tokens: &[TokenFacts], keyring: &Keyring) -> Vec<CredentialChange> {
         let tokens: BTreeMap<_, _> =
             tokens.iter().map(|token| (token.token_id.clone(), token.clone())).collect();
-        let keys: BTreeMap<_, _> =
-            keyring.keys().iter().map(|key| (key.id().to_owned(), KeyFacts::of(key))).collect();
+        let keys = facts_of(keyring);
         let mut changes = Vec::new();
         // What is gone first: an id whose facts changed is one that was taken away and made anew.
         changes.extend(differing(&self.tokens, &tokens).map(CredentialChange::TokenRevoked));
         changes.extend(differing(&self.keys, &keys).map(CredentialChange::KeyRemoved));
         changes.extend(differing(&tokens, &self.tokens).map(CredentialChange::TokenCreated));
         changes.extend(differing(&keys, &self.keys).map(CredentialChange::KeyAdded));
-        *self = Self { tokens, keys };
+        self.revoked.extend(self.tokens.keys().filter(|id| !tokens.contains_key(*id)).cloned());
+        (self.tokens, self.keys) = (tokens, keys);
         changes
+    }
+
+    /// What must be recorded of tokens that several gateways share. What is missing may only be unknown here: a token is
+    /// gone when it was revoked, and then for ever.
+    pub(super) fn adopt_tokens(
+        &mut self,
+        tokens: &[TokenFacts],
+        revoked: &[String],
+    ) -> Vec<CredentialChange> {
+        let mut changes = Vec::new();
+        for id in revoked {
+            if let Some(token) = self.tokens.remove(id) {
+                self.revoked.insert(id.clone());
+                changes.push(CredentialChange::TokenRevoked(token));
+            }
+        }
+        for token in tokens {
+            let id = &token.token_id;
+            if !self.tokens.contains_key(id) && !self.revoked.contains(id) {
+                self.tokens.insert(id.clone(), token.clone());
+                changes.push(CredentialChange::TokenCreated(token.clone()));
+            }
+        }
+        changes
+    }
+
+    /// What must be recorded for these keys to be in force.
+    pub(super) fn adopt_keys(&mut self, keyring: &Keyring) -> Vec<CredentialChange> {
+        let keys = facts_of(keyring);
+        let mut changes: Vec<_> = differing(&self.keys, &keys).map(CredentialChange::KeyRemoved).collect();
+        changes.extend(differing(&keys, &self.keys).map(CredentialChange::KeyAdded));
+        self.keys = keys;
+        changes
+    }
+
+    /// The ids of keys that are not the same here and in the ledger.
+    pub(super) fn differing_keys(&self, keyring: &Keyring) -> Vec<String> {
+        let keys = facts_of(keyring);
+        let both = differing(&self.keys, &keys).chain(differing(&keys, &self.keys));
+        let ids: BTreeSet<String> = both.map(|facts| facts.key_id).collect();
+        ids.into_iter().collect()
     }
 
     /// Takes in what the ledger says; nothing if it is not ours.
     pub(super) fn take(&mut self, kind: &str, payload: serde_json::Value) -> Option<()> {
         let id = |name: &str| payload.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
         match kind {
-            "token.revoked" => self.tokens.remove(&id("token_id")?).map(drop),
+            "token.revoked" => {
+                let id = id("token_id")?;
+                self.revoked.insert(id.clone());
+                self.tokens.remove(&id).map(drop)
+            }
             "key.removed" => self.keys.remove(&id("key_id")?).map(drop),
             "token.created" => {
                 let token: TokenFacts = serde_json::from_value(payload).ok()?;
@@ -137,6 +184,10 @@ impl Credentials {
             }
         }
     }
+}
+
+fn facts_of(keyring: &Keyring) -> BTreeMap<String, KeyFacts> {
+    keyring.keys().iter().map(|key| (key.id().to_owned(), KeyFacts::of(key))).collect()
 }
 
 /// Those that are not in the other map, or not the same there.

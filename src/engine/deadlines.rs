@@ -1,6 +1,7 @@
 //! When to look at which handoff.
 //!
-//! Hints: whoever looks finds out whether there is anything to do, so nothing has to be taken back when a batch fails.
+//! Hints: whoever looks finds out whether there is anything to do, so nothing has to be taken back when a batch fails;
+//! what was looked at for it is looked at again.
 //! There is one for a handoff, however often it moves, so that a busy one does not fill memory.
 
 use std::collections::{BTreeSet, HashMap};
@@ -43,6 +44,37 @@ impl Deadlines {
 
     pub(super) fn is_empty(&self) -> bool {
         self.by_time.is_empty()
+    }
+}
+
+/// What was looked at, and led to something that is not durable yet: if that fails it has to be looked at again.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    in_flight: Vec<Arc<str>>,
+    building: Vec<Arc<str>>,
+}
+
+impl Looked {
+    pub(super) fn add(&mut self, handoff_id: Arc<str>) {
+        self.building.push(handoff_id);
+    }
+
+    pub(super) fn ship(&mut self) {
+        self.in_flight = std::mem::take(&mut self.building);
+    }
+
+    pub(super) fn keep(&mut self) {
+        self.in_flight.clear();
+    }
+
+    pub(super) fn drop_building(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.building)
+    }
+
+    pub(super) fn give_back(&mut self) -> Vec<Arc<str>> {
+        let mut all = std::mem::take(&mut self.in_flight);
+        all.append(&mut self.building);
+        all
     }
 }
 

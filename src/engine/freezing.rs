@@ -21,7 +21,7 @@ impl EngineHandle {
     /// Stops what the scope names; what is decided after this is refused. `by` is a person, or the name of an
     /// administrator's token.
     pub fn freeze(&self, ask: FreezeAsk, by: Asking) -> Result<Frozen, EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| sequencer.freeze(&ask, &by, batch))
+        self.ask_whatever_and_wait(move |sequencer, batch| sequencer.freeze(&ask, &by, batch))
     }
 
     /// Lets go on what exactly this scope stopped.

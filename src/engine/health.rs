@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use crate::ledger::Keeping;
 use crate::timestamp::Timestamp;
 
 /// Shared by the writer, which knows, and the doors, which ask.
@@ -13,17 +15,40 @@ pub(super) struct Health {
     time: AtomicI64,
     failing: AtomicBool,
     fault: Mutex<Option<String>>,
+    /// Why nothing more is decided, ever.
+    stopped: Mutex<Option<String>>,
+    /// When the end of a ledger that others append to was last seen.
+    current: Option<Mutex<Instant>>,
 }
 
 impl Health {
-    pub(super) fn at(head: u64, time: Option<Timestamp>) -> Self {
+    pub(super) fn at(head: u64, time: Option<Timestamp>, keeping: Keeping) -> Self {
         let time = time.and_then(Timestamp::unix_nanoseconds).unwrap_or(i64::MIN);
         Self {
             head: AtomicU64::new(head),
             time: AtomicI64::new(time),
             failing: AtomicBool::new(false),
             fault: Mutex::new(None),
+            stopped: Mutex::new(None),
+            current: (keeping == Keeping::Shared).then(|| Mutex::new(Instant::now())),
         }
+    }
+
+    /// The end of the ledger was seen just now.
+    pub(super) fn is_current(&self) {
+        if let Some(current) = &self.current {
+            *current.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    }
+
+    pub(super) fn behind_for(&self) -> Option<Duration> {
+        let current = self.current.as_ref()?;
+        Some(current.lock().unwrap_or_else(PoisonError::into_inner).elapsed())
+    }
+
+    /// Nothing more is decided.
+    pub(super) fn stop(&self, why: &str) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
     }
 
     pub(super) fn set(&self, result: Result<(), String>) {
@@ -52,6 +77,7 @@ impl Health {
     }
 
     pub(super) fn fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        stopped.or_else(|| self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }

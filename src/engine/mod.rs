@@ -19,7 +19,9 @@ mod facts;
 mod freezing;
 mod granting;
 mod health;
+mod line;
 mod mentioning;
+mod news;
 mod own;
 mod past;
 mod pushing;
@@ -36,11 +38,13 @@ mod speaking;
 mod standing;
 mod task;
 mod threads;
+mod writer;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 pub use act::Asking;
 pub use candidate::{Asker, Candidate, Ruling, evidence_of};
@@ -57,14 +61,15 @@ pub use settling::{Answering, Unanswered};
 pub use speaking::{Addressee, Said, SaidPlace, Saying, Uncanceled};
 pub use standing::InForce;
 
-use crate::ledger::{Entry, Follower, Log, Notice};
+use crate::ledger::{BatchBuilder, Entry, Follower, Log, Notice};
 use crate::limits;
 use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
 use health::Health;
 use routing::Overlay;
 use sequencer::{Sequencer, Terms};
-use threads::{Message, SequencerDesk, Watch};
+use standing::Putting;
+use threads::{Asked, Message, SequencerDesk, Waiting, Watch};
 
 /// Why the engine cannot answer. Nothing was allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +82,8 @@ pub enum EngineFault {
     Stopped,
     /// The ledger that is already there cannot be understood.
     BadLedger(String),
+    /// The rules that this gateway has are not those in force.
+    Differs(String),
 }
 
 impl std::fmt::Display for EngineFault {
@@ -86,6 +93,7 @@ impl std::fmt::Display for EngineFault {
             Self::NotDurable(why) => write!(f, "the decision could not be made durable: {why}"),
             Self::Stopped => write!(f, "the engine has stopped"),
             Self::BadLedger(why) => write!(f, "the ledger cannot be understood: {why}"),
+            Self::Differs(why) => write!(f, "this gateway's rules are not those in force: {why}"),
         }
     }
 }
@@ -97,21 +105,33 @@ pub type Reply = Box<dyn FnOnce(Result<Arc<Decided>, EngineFault>) + Send>;
 
 /// Hears what the engine does, to count it. Called on the engine's own threads: it must not wait.
 pub trait Observer: Send + Sync {
-    /// A batch of so many entries and bytes goes to the disk.
-    fn append_begins(&self, entries: usize, bytes: usize);
+    /// A batch goes to the disk.
+    fn append_begins(&self);
 
-    fn append_ended(&self, durable: bool);
+    fn append_ended(&self, ended: Appended);
 
     /// A decision is durable, and its reply is about to leave.
     fn decided(&self, decided: &Decided);
+}
+
+/// How an append ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    Durable {
+        entries: usize,
+        bytes: usize,
+    },
+    /// Others have appended before; it is tried again.
+    Overtaken,
+    Failed,
 }
 
 /// Nobody counts.
 struct Uncounted;
 
 impl Observer for Uncounted {
-    fn append_begins(&self, _entries: usize, _bytes: usize) {}
-    fn append_ended(&self, _durable: bool) {}
+    fn append_begins(&self) {}
+    fn append_ended(&self, _ended: Appended) {}
     fn decided(&self, _decided: &Decided) {}
 }
 
@@ -237,7 +257,7 @@ impl EngineHandle {
         let (topic_id, head, past) = (log.topic_id(), log.head(), (past, claims_at_hand));
         let terms = Terms { promotion, approval_wait_s, keeping: log.keeping() };
         let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, terms, history, world)?;
-        let health = Arc::new(Health::at(log.head().sequence, last_timestamp));
+        let health = Arc::new(Health::at(log.head().sequence, last_timestamp, log.keeping()));
         let watch = Watch { health: health.clone(), observer };
         let overlay = sequencer.watch_overlay();
         let desk = Arc::new(SequencerDesk::new(sequencer));
@@ -250,22 +270,22 @@ impl EngineHandle {
     /// Puts a candidate in line. Fails at once when the line is too long, so that memory stays bounded.
     pub fn submit(&self, candidate: Candidate, reply: Reply) -> Result<(), EngineFault> {
         self.take_places(1)?;
-        let message = Message::Candidate(Box::new(candidate), self.counted(reply));
-        self.send(message)
+        let asked = Asked::new(candidate, self.counted(reply));
+        self.send(Message::Ask(Waiting::Decision(asked)))
     }
 
     /// Puts several in line, to be decided in this order and made durable together: all of them or none.
     pub fn submit_together(&self, candidates: Vec<(Candidate, Reply)>) -> Result<(), EngineFault> {
         self.take_places(candidates.len())?;
-        let counted =
-            candidates.into_iter().map(|(candidate, reply)| (candidate, self.counted(reply))).collect();
-        self.send(Message::Together(counted))
+        let asked =
+            candidates.into_iter().map(|(candidate, reply)| Asked::new(candidate, self.counted(reply)));
+        self.send(Message::Ask(Waiting::Together(asked.collect())))
     }
 
     /// What would be decided now, with all that is claimed so far. Nothing is claimed or written, so it does not
     /// stand in line: it only waits for the decision that is being made.
-    pub fn dry_run(&self, candidate: Candidate) -> Result<DryRun, EngineFault> {
-        self.shared.desk.lock().dry_run(candidate)
+    pub fn dry_run(&self, mut candidate: Candidate) -> Result<DryRun, EngineFault> {
+        self.shared.desk.lock().dry_run(&mut candidate)
     }
 
     /// Places in line, or a fault at once.
@@ -301,7 +321,7 @@ impl EngineHandle {
     }
 
     fn send_act(&self, act: Box<dyn act::Act>) -> Result<(), EngineFault> {
-        self.send(Message::Act(act))
+        self.send(Message::Ask(Waiting::Act(act)))
     }
 
     fn send(&self, message: Message) -> Result<(), EngineFault> {
@@ -337,6 +357,11 @@ impl EngineHandle {
         self.shared.overlay.get()
     }
 
+    /// For how long it is not known whether others have appended what is not seen here; nothing where nobody else does.
+    pub fn behind_for(&self) -> Option<Duration> {
+        self.shared.health.behind_for()
+    }
+
     /// Why the ledger does not take what is written to it, if it does not.
     pub fn fault(&self) -> Option<String> {
         self.shared.health.fault()
@@ -357,18 +382,38 @@ impl EngineHandle {
         in_force: Arc<InForce>,
         done: impl FnOnce(Result<(), EngineFault>) + Send + 'static,
     ) -> Result<(), EngineFault> {
-        self.ask(move |sequencer, batch| sequencer.put_in_force(in_force.clone(), batch), done)
+        let run = move |sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>| {
+            sequencer.put_in_force(in_force.clone(), Putting::Load, batch)
+        };
+        self.ask_whatever(run, done)
     }
 
     /// The same, and waits.
     pub fn put_in_force_and_wait(&self, in_force: Arc<InForce>) -> Result<(), EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| sequencer.put_in_force(in_force.clone(), batch))
+        self.put_and_wait(in_force, Putting::Load)
+    }
+
+    /// Goes by policies, keys and tokens that were found here. Where several gateways share the ledger and it says
+    /// otherwise, nothing is decided until they are the same.
+    pub fn join_and_wait(&self, in_force: Arc<InForce>) -> Result<(), EngineFault> {
+        self.put_and_wait(in_force, Putting::Join)
+    }
+
+    fn put_and_wait(&self, in_force: Arc<InForce>, putting: Putting) -> Result<(), EngineFault> {
+        self.ask_whatever_and_wait(move |sequencer, batch| {
+            sequencer.put_in_force(in_force.clone(), putting, batch)
+        })
+    }
+
+    /// Why the rules that this gateway has are not those in force; nothing if they are.
+    pub fn differs(&self) -> Option<String> {
+        self.shared.desk.lock().agree().err().map(|fault| fault.to_string())
     }
 
     /// Begins a new epoch, for a ledger that was restored from a backup, and waits until that is durable. One that
     /// the ledger has already is not begun again.
     pub fn begin_epoch_and_wait(&self, facts: EpochFacts) -> Result<(), EngineFault> {
-        self.ask_and_wait(move |sequencer, batch| sequencer.begin_epoch(&facts, batch))
+        self.ask_whatever_and_wait(move |sequencer, batch| sequencer.begin_epoch(&facts, batch))
     }
 
     /// Decides what is in line, makes it durable, and stops.

@@ -97,14 +97,29 @@ fn decided(entry: &Entry, stream: WireStream, payload: serde_json::Value) -> Res
 }
 
 impl Replay {
-    /// Takes the next entry in.
+    /// Takes the next entry in, and says which handoff it is about.
     pub(super) fn entry(
         &mut self,
         entry: &Entry,
         index: &mut ClaimIndex,
         standing: &mut Standing,
-    ) -> Result<(), EngineFault> {
+    ) -> Result<Option<String>, EngineFault> {
         let wire = WireText::of(entry)?;
+        let about = match StreamId::parse(&wire.stream.stream_id) {
+            Some(StreamId::Handoff { handoff_id, .. }) => Some(handoff_id.to_owned()),
+            _ => None,
+        };
+        self.take(entry, wire, index, standing)?;
+        Ok(about)
+    }
+
+    fn take(
+        &mut self,
+        entry: &Entry,
+        wire: WireText,
+        index: &mut ClaimIndex,
+        standing: &mut Standing,
+    ) -> Result<(), EngineFault> {
         take_in(entry, &wire, standing)?;
         match wire.kind.as_str() {
             "task.created" => {

@@ -190,7 +190,12 @@ impl Sequencer {
         let now = batch.time(self.now());
         for _ in 0..limits::TICK_LOOKS_MAX {
             let Some(handoff_id) = self.due(now) else { break };
-            if let Err(fault) = self.look_at(&handoff_id, now, batch) {
+            let began = batch.next_sequence();
+            let looked = self.look_at(&handoff_id, now, batch);
+            if batch.next_sequence() != began {
+                self.has_looked_at(handoff_id.clone());
+            }
+            if let Err(fault) = looked {
                 // What cannot be read now may be readable soon.
                 self.look_again(now.plus_seconds(1), &handoff_id);
                 return Err(fault);

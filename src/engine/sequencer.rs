@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::candidate::Candidate;
 use super::claims::{Before, ClaimIndex};
-use super::deadlines::Deadlines;
+use super::deadlines::{Deadlines, Looked};
 use super::decide::{Step, own_facts, people, step};
 use super::epoch::{Epoch, EpochFacts};
 use super::facts::Facts;
@@ -13,7 +13,7 @@ use super::record::{Decided, DryRun, Pass};
 use super::recording::{Ruled, outcomes};
 use super::replay::{self, Replay};
 use super::routing::{Overlay, PromotionRules, mode_of};
-use super::standing::{Changes, InForce, Standing};
+use super::standing::{Changes, InForce, Putting, Standing};
 use super::{EngineFault, World};
 use crate::contract::Mode;
 use crate::gates::{Decision, Human, decision_of};
@@ -44,6 +44,10 @@ pub(super) struct Sequencer {
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
     deadlines: Deadlines,
+    looked: Looked,
+    replay: Replay,
+    /// Why what is here is not what the ledger says is in force.
+    differs: Option<String>,
 }
 
 /// What a sequencer goes by, beside what is in force.
@@ -115,6 +119,9 @@ impl Sequencer {
             overlay: Arc::default(),
             tip: last_timestamp,
             deadlines,
+            looked: Looked::default(),
+            replay,
+            differs: None,
         })
     }
 
@@ -157,11 +164,13 @@ impl Sequencer {
         if Arc::ptr_eq(&policies, &in_force.policies) {
             return;
         }
-        let InForce { keyring, tokens, .. } = &**in_force;
+        let InForce { keyring, tokens, revoked, withheld, .. } = &**in_force;
         let laid = InForce {
             policies,
             keyring: keyring.clone(),
             tokens: tokens.clone(),
+            revoked: revoked.clone(),
+            withheld: withheld.clone(),
             overlaid: overlaid.is_some(),
         };
         self.in_force = Some(Arc::new(laid));
@@ -190,6 +199,16 @@ impl Sequencer {
         self.deadlines.due(now)
     }
 
+    /// What was looked at has led to something in the batch that is being built.
+    pub(super) fn has_looked_at(&mut self, handoff_id: Arc<str>) {
+        self.looked.add(handoff_id);
+    }
+
+    fn look_soon(&mut self, handoffs: Vec<Arc<str>>) {
+        let now = self.world.now();
+        handoffs.iter().for_each(|handoff_id| self.deadlines.look_again(now, handoff_id));
+    }
+
     /// Is there anything to look at, now or later?
     pub(super) fn has_deadlines(&self) -> bool {
         !self.deadlines.is_empty()
@@ -199,29 +218,64 @@ impl Sequencer {
     pub(super) fn put_in_force(
         &mut self,
         in_force: Arc<InForce>,
+        putting: Putting,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<(), EngineFault> {
         self.table = Some(in_force.policies.clone());
-        self.in_force = Some(in_force);
-        self.record_standing(batch)?;
+        self.in_force = Some(in_force.clone());
+        if self.keeping == Keeping::Shared {
+            let [.., building] = &mut self.standing;
+            let changes = building.adopt_shared(&in_force, putting);
+            self.compare();
+            self.record_changes(changes, batch)?;
+        } else {
+            self.record_standing(batch)?;
+        }
         self.overlay_pins();
         Ok(())
+    }
+
+    /// Sees whether what is here is what the ledger says is in force. Alone it is; what several gateways share may have
+    /// been changed by another one.
+    pub(super) fn compare(&mut self) {
+        if self.keeping == Keeping::Shared {
+            self.differs = self.in_force.as_ref().and_then(|in_force| self.building().differs(in_force));
+        }
+    }
+
+    /// A gateway whose rules are not those in force decides nothing.
+    pub(super) fn agree(&self) -> Result<(), EngineFault> {
+        self.differs.clone().map_or(Ok(()), |why| Err(EngineFault::Differs(why)))
     }
 
     /// Records what is in force, if the ledger says otherwise: after a change, at the first start, and again when
     /// the batch that said so failed.
     fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
+        if self.keeping == Keeping::Shared {
+            return self.agree();
+        }
         let Some(in_force) = &self.in_force else { return Ok(()) };
         let [.., building] = &mut self.standing;
-        let Some(Changes { policies, credentials }) = building.adopt(in_force) else { return Ok(()) };
-        if let Some(before) = policies {
+        let Some(changes) = building.adopt(in_force) else { return Ok(()) };
+        self.record_changes(changes, batch)
+    }
+
+    fn record_changes(
+        &mut self,
+        Changes { policies, credentials }: Changes,
+        batch: &mut BatchBuilder<'_>,
+    ) -> Result<(), EngineFault> {
+        let differs = self.differs.is_some();
+        if let (Some(before), Some(in_force)) = (policies, &self.in_force) {
             let digest = in_force.policies.digest().to_string();
             self.note_own(Kind::PolicyLoaded, WireSender::System, batch, |payload| {
                 payload.text("digest", &digest);
                 payload.text_or_null("previous_digest", before.as_deref());
             })?;
         }
-        self.declare_routes(batch)?;
+        if !differs {
+            self.declare_routes(batch)?;
+        }
         for change in credentials {
             self.note_own(change.kind(), WireSender::System, batch, |payload| change.write(payload))?;
         }
@@ -258,24 +312,25 @@ impl Sequencer {
     /// Decides a candidate and adds what it gives to the batch; a replay adds nothing.
     pub(super) fn decide(
         &mut self,
-        candidate: Candidate,
+        candidate: &mut Candidate,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Arc<Decided>, EngineFault> {
         self.record_standing(batch)?;
         let now = batch.time(self.world.now());
-        let candidate = self.as_of(now, candidate)?;
-        let step = step(&candidate, &self.index, self.building(), &self.topic_id, self.keeping, now)?;
+        self.as_of(now, candidate)?;
+        let candidate = &*candidate;
+        let step = step(candidate, &self.index, self.building(), &self.topic_id, self.keeping, now)?;
         let (claims_say, before, cover) = match step {
-            Step::Replay(decided) => return Ok(Arc::new(self.given_again(&decided, &candidate)?)),
+            Step::Replay(decided) => return Ok(Arc::new(self.given_again(&decided, candidate)?)),
             Step::Decide { reasons, before, cover } => (reasons, before, cover),
         };
         self.index.room()?;
         let facts =
-            own_facts(&candidate).map(|facts| Facts { attempt: before.next_attempt(), ..facts.clone() });
-        let gates = outcomes(&candidate, &claims_say);
+            own_facts(candidate).map(|facts| Facts { attempt: before.next_attempt(), ..facts.clone() });
+        let gates = outcomes(candidate, &claims_say);
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
-        let people = people(&candidate, cover.as_ref());
+        let people = people(candidate, cover.as_ref());
         let human = if people > 0 { Human::Approval } else { Human::NotNeeded };
         let decision = decision_of(&reasons, &human);
         if decision == Decision::NeedsApproval {
@@ -283,7 +338,7 @@ impl Sequencer {
             self.building().inbox.room().map_err(|_| EngineFault::Busy)?;
         }
         let ruled = Ruled { decision, gates, reasons, people };
-        let decided = Arc::new(self.record(&candidate, facts.as_ref(), ruled, batch)?);
+        let decided = Arc::new(self.record(candidate, facts.as_ref(), ruled, batch)?);
         if let Some(facts) = &facts {
             if let (Decision::Allowed, Some(Mode::Live), Some(route_key)) =
                 (decision, mode_of(facts.mode.as_deref()), &facts.route_key)
@@ -293,7 +348,7 @@ impl Sequencer {
             if let (Decision::Allowed, Some(cover)) = (decision, &cover) {
                 self.use_grant(&cover.authorization_ref, &facts.handoff_id, cover.remaining, batch)?;
             }
-            self.observe_mention(&candidate, facts, &decided.reasons, &human, batch)?;
+            self.observe_mention(candidate, facts, &decided.reasons, &human, batch)?;
             let accepted =
                 matches!(decision, Decision::Allowed | Decision::NeedsApproval).then(|| decided.clone());
             let sequence = decided.ledger.sequence;
@@ -303,22 +358,24 @@ impl Sequencer {
     }
 
     /// What would be decided now; claims nothing and writes nothing.
-    pub(super) fn dry_run(&self, candidate: Candidate) -> Result<DryRun, EngineFault> {
+    pub(super) fn dry_run(&self, candidate: &mut Candidate) -> Result<DryRun, EngineFault> {
+        self.agree()?;
         let now = self.world.now();
         let at = self.tip.map_or(now, |tip| now.max(tip.plus_nanosecond()));
-        let candidate = self.as_of(at, candidate)?;
-        let step = step(&candidate, &self.index, self.building(), &self.topic_id, self.keeping, at)?;
+        self.as_of(at, candidate)?;
+        let candidate = &*candidate;
+        let step = step(candidate, &self.index, self.building(), &self.topic_id, self.keeping, at)?;
         let (claims_say, replay_of, before, cover) = match step {
-            Step::Replay(decided) => (Vec::new(), Some(decided), self.before(&candidate)?, None),
+            Step::Replay(decided) => (Vec::new(), Some(decided), self.before(candidate)?, None),
             Step::Decide { reasons, before, cover } => (reasons, None, before, cover),
         };
-        let gates = outcomes(&candidate, &claims_say);
+        let gates = outcomes(candidate, &claims_say);
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(claims_say);
-        let people = people(&candidate, cover.as_ref());
+        let people = people(candidate, cover.as_ref());
         let decision = decision_of(&reasons, if people > 0 { &Human::Approval } else { &Human::NotNeeded });
         let replay_of = match replay_of {
-            Some(decided) => Some(Arc::new(self.given_again(&decided, &candidate)?)),
+            Some(decided) => Some(Arc::new(self.given_again(&decided, candidate)?)),
             None => None,
         };
         Ok(DryRun {
@@ -387,12 +444,14 @@ impl Sequencer {
     }
 
     /// The sequencer has the last word: a verdict that no longer holds, by the ledger's own time, is given again.
-    fn as_of(&self, now: Timestamp, candidate: Candidate) -> Result<Candidate, EngineFault> {
+    fn as_of(&self, now: Timestamp, candidate: &mut Candidate) -> Result<(), EngineFault> {
         if candidate.still_holds(self.in_force.as_deref(), now) {
-            return Ok(candidate);
+            return Ok(());
         }
         let again = candidate.judged_again(self.in_force.as_deref(), now);
-        again.ok_or_else(|| EngineFault::NotDurable("the TaskSpec could not be read again".to_owned()))
+        *candidate = again
+            .ok_or_else(|| EngineFault::NotDurable("the TaskSpec could not be read again".to_owned()))?;
+        Ok(())
     }
 
     /// Remembers how far the batch that is being built has come.
@@ -406,12 +465,18 @@ impl Sequencer {
         BatchBuilder::new(topic_id, head, time)
     }
 
+    /// What the batch that goes out next is built on.
+    pub(super) fn shipped_head(&self) -> Head {
+        self.shipped.0
+    }
+
     pub(super) fn topic_id(&self) -> &str {
         &self.topic_id
     }
 
     pub(super) fn ship(&mut self, head: Head, time: Timestamp) {
         self.index.ship();
+        self.looked.ship();
         self.shipped = (head, Some(time));
         let [_, shipped, building] = &mut self.standing;
         *shipped = building.clone();
@@ -419,29 +484,56 @@ impl Sequencer {
 
     pub(super) fn keep(&mut self) {
         self.index.keep();
+        self.looked.keep();
         self.durable = self.shipped;
         let [durable, shipped, _] = &mut self.standing;
         *durable = shipped.clone();
     }
 
+    /// Takes in one entry that others appended, and says which handoff it is about.
+    pub(super) fn follow_one(&mut self, entry: &Entry) -> Result<Option<String>, EngineFault> {
+        let [.., building] = &mut self.standing;
+        self.replay.entry(entry, &mut self.index, building)
+    }
+
+    /// What was taken in is durable.
+    pub(super) fn followed(&mut self, head: Head, time: Timestamp) {
+        self.ship(head, time);
+        self.keep();
+        self.tip = Some(time);
+    }
+
+    /// A live handoff is under way, by the ledger.
+    pub(super) fn take_off(&mut self, route_key: &str, handoff_id: &str) {
+        for standing in &mut self.standing {
+            standing.take_off(route_key, handoff_id);
+        }
+    }
+
     /// What is being built is not going to be written.
     pub(super) fn drop_building(&mut self) {
         self.index.drop_building();
+        let looked = self.looked.drop_building();
+        self.look_soon(looked);
         let [_, shipped, building] = &mut self.standing;
         building.clone_from(shipped);
+        self.compare();
         self.overlay_pins();
     }
 
     pub(super) fn give_back(&mut self) {
         self.index.give_back();
+        let looked = self.looked.give_back();
+        self.look_soon(looked);
         self.shipped = self.durable;
         let [durable, shipped, building] = &mut self.standing;
         shipped.clone_from(durable);
         building.clone_from(durable);
+        self.compare();
         self.overlay_pins();
     }
 }
 
-fn missing(sequence: u64) -> EngineFault {
+pub(super) fn missing(sequence: u64) -> EngineFault {
     EngineFault::BadLedger(format!("entry {sequence} is missing from what was read of it"))
 }

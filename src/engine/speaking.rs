@@ -203,7 +203,8 @@ impl Sequencer {
                 (None, None, Some((handoff_id.clone(), *attempt)), None)
             }
             Addressee::Gates { candidate, asked, otherwise } => {
-                let decided = self.decide((**candidate).clone(), batch)?;
+                let mut candidate = (**candidate).clone();
+                let decided = self.decide(&mut candidate, batch)?;
                 let handoff = decided.handoff_id.clone().map(|id| (id, decided.attempt));
                 let (asked, state) = match (&handoff, asked) {
                     (Some((handoff_id, attempt)), Some(asked)) => {

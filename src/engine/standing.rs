@@ -55,14 +55,27 @@ pub struct InForce {
     pub keyring: Arc<Keyring>,
     /// The tokens that are not revoked.
     pub tokens: Vec<TokenFacts>,
+    /// Those that were revoked, by their id, where several gateways share them.
+    pub revoked: Vec<String>,
+    /// Why nothing may be decided by it, though it is all that there is.
+    pub withheld: Option<String>,
     /// Routes of the set are not those of its files: what was judged by the files is judged again.
     pub overlaid: bool,
+}
+
+/// How rules come into force where several gateways share a ledger. Alone, all that is put in force is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Putting {
+    /// Somebody changed them here: they are in force for everybody.
+    Load,
+    /// They were found here: if the ledger says otherwise, the ledger is right.
+    Join,
 }
 
 impl InForce {
     /// As the workspace has it.
     pub fn of_files(policies: Arc<PolicySet>, keyring: Arc<Keyring>, tokens: Vec<TokenFacts>) -> Self {
-        Self { policies, keyring, tokens, overlaid: false }
+        Self { policies, keyring, tokens, revoked: Vec::new(), withheld: None, overlaid: false }
     }
 }
 
@@ -171,6 +184,39 @@ impl Standing {
         }
         let credentials = Arc::make_mut(&mut self.credentials).adopt(tokens, keyring);
         Some(Changes { policies: before, credentials })
+    }
+
+    /// The same where several gateways share the ledger, and one of them may know more tokens than another.
+    pub(super) fn adopt_shared(&mut self, in_force: &Arc<InForce>, putting: Putting) -> Changes {
+        self.recorded = Some(in_force.clone());
+        let InForce { policies, keyring, tokens, revoked, withheld, .. } = &**in_force;
+        let digest = policies.digest().to_string();
+        let credentials = Arc::make_mut(&mut self.credentials);
+        let mut changes = credentials.adopt_tokens(tokens, revoked);
+        let loads = withheld.is_none() && (putting == Putting::Load || self.policy_digest.is_none());
+        let mut before = None;
+        if loads {
+            changes.extend(credentials.adopt_keys(keyring));
+            if self.policy_digest.as_ref() != Some(&digest) {
+                before = Some(self.policy_digest.replace(digest));
+            }
+        }
+        Changes { policies: before, credentials: changes }
+    }
+
+    /// Why the rules that a gateway has are not those that the ledger says are in force.
+    pub(super) fn differs(&self, in_force: &InForce) -> Option<String> {
+        if in_force.withheld.is_some() {
+            return in_force.withheld.clone();
+        }
+        let own = in_force.policies.digest().to_string();
+        if self.policy_digest.as_ref() != Some(&own) {
+            let theirs = self.policy_digest.as_deref().unwrap_or("none");
+            return Some(format!("the policy set in force is {theirs}, and the one here is {own}"));
+        }
+        let keys = self.credentials.differing_keys(&in_force.keyring);
+        (!keys.is_empty())
+            .then(|| format!("memory/keyring.json differs from the keys in force: {}", keys.join(", ")))
     }
 
     /// Every route that there is, or was.

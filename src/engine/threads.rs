@@ -1,63 +1,112 @@
 //! One thread decides, one thread writes.
 //!
-//! The sequencer takes messages one by one, decides each, and adds it to the batch it is building; whenever the
-//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced.
+//! The sequencer's thread takes messages one by one, decides each, and adds it to the batch it is building; whenever the
+//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced. Where
+//! others append to the ledger too, a third thread waits for a hint that they did.
 
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::thread::{Builder, JoinHandle};
 
 use super::act::Act;
 use super::candidate::Candidate;
 use super::health::Health;
+use super::line::Line;
 use super::record::Decided;
 use super::sequencer::Sequencer;
+use super::writer::Writer;
 use super::{EngineFault, Observer, Reply};
-use crate::ledger::{Batch, BatchBuilder, Follower, Log, Notice};
-use crate::limits;
+use crate::ledger::{Batch, Bell, Entry, Follower, Head, Keeping, Log, Notice};
 
 pub(super) enum Message {
-    Candidate(Box<Candidate>, Reply),
-    /// Decided in this order and made durable together.
-    Together(Vec<(Candidate, Reply)>),
-    /// What agents report and operators do, and what is put in force.
-    Act(Box<dyn Act>),
-    /// A follower noticed something.
-    Notice(Notice),
+    /// Somebody wants something decided.
+    Ask(Waiting),
     /// The writer is done with a batch.
-    Written(Result<(), String>),
+    Written(Written),
+    /// Others have appended these.
+    News(Vec<Entry>),
     Stop,
 }
 
-/// Those who wait for the batch that is being built to be durable.
-enum Waiting {
-    Decision(Reply, Arc<Decided>),
+/// What became of a job.
+pub(super) enum Written {
+    Durable,
+    Failed(String),
+    /// Others have appended before it could be; those who wait for it are decided again.
+    Overtaken {
+        news: Vec<Entry>,
+        waiting: Vec<Waiting>,
+    },
+}
+
+/// Something that was decided, or has to be, with all that is needed to decide it again.
+pub(super) enum Waiting {
+    Decision(Asked),
+    /// Decided in this order and made durable together.
+    Together(Vec<Asked>),
+    /// What agents report and operators do, and what is put in force.
     Act(Box<dyn Act>),
+    /// A follower noticed something; nobody waits to hear of it.
+    Notice(Notice),
+}
+
+/// A candidate, and who waits for its decision.
+pub(super) struct Asked {
+    pub(super) candidate: Box<Candidate>,
+    pub(super) reply: Reply,
+    pub(super) decided: Option<Arc<Decided>>,
+}
+
+impl Asked {
+    pub(super) fn new(candidate: Candidate, reply: Reply) -> Self {
+        Self { candidate: Box::new(candidate), reply, decided: None }
+    }
+
+    fn tell(self, result: Result<(), EngineFault>, observer: &dyn Observer) {
+        let decided = result.and_then(|()| self.decided.ok_or(EngineFault::Stopped));
+        if let Ok(decided) = &decided {
+            observer.decided(decided);
+        }
+        (self.reply)(decided);
+    }
 }
 
 impl Waiting {
-    /// The decision that is waited for, if it is one.
-    fn decided(&self) -> Option<&Decided> {
+    pub(super) fn tell(self, result: Result<(), EngineFault>, observer: &dyn Observer) {
         match self {
-            Self::Decision(_, decided) => Some(decided),
-            Self::Act(act) => act.decided(),
-        }
-    }
-
-    fn tell(self, result: Result<(), EngineFault>) {
-        match self {
-            Self::Decision(reply, decided) => reply(result.map(|()| decided)),
-            Self::Act(act) => act.tell(result),
+            Self::Decision(asked) => asked.tell(result, observer),
+            Self::Together(all) => all.into_iter().for_each(|asked| asked.tell(result.clone(), observer)),
+            Self::Act(act) => {
+                if let (Ok(()), Some(decided)) = (&result, act.decided()) {
+                    observer.decided(decided);
+                }
+                act.tell(result);
+            }
+            Self::Notice(_) => {}
         }
     }
 }
 
-/// A batch on its way to the disk, with those who wait for it.
-struct Job {
-    batch: Batch,
-    waiting: Vec<Waiting>,
+/// What the writer is to do.
+pub(super) enum Work {
+    Job(Job),
+    /// The sequencer knows all that was told to it as news: those who follow may hear of it now.
+    Taken,
+    /// There is nothing to append after all: others may go first.
+    Pass,
+    /// Others may have appended, up to this entry if there was a hint.
+    Look(Option<u64>),
+    Stop,
+}
+
+/// A batch on its way to the disk, with those who wait for it. Without one, they wait for certainty that nobody else has
+/// appended since.
+pub(super) struct Job {
+    pub(super) after: Head,
+    pub(super) batch: Option<Batch>,
+    pub(super) waiting: Vec<Waiting>,
 }
 
 /// The sequencer, where its thread decides and doors may ask what would be decided.
@@ -80,14 +129,14 @@ impl std::fmt::Debug for SequencerDesk {
     }
 }
 
-/// What both threads share with the doors.
+/// What the threads share with the doors.
 #[derive(Clone)]
 pub(super) struct Watch {
     pub(super) health: Arc<Health>,
     pub(super) observer: Arc<dyn Observer>,
 }
 
-/// Starts both threads.
+/// Starts the threads, and returns those that end when the engine stops.
 pub(super) fn spawn(
     desk: Arc<SequencerDesk>,
     log: Box<dyn Log>,
@@ -97,196 +146,31 @@ pub(super) fn spawn(
     messages: Receiver<Message>,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let (jobs, work) = channel();
-    let observer = watch.observer.clone();
-    let writer = std::thread::Builder::new()
-        .name("ledger-writer".into())
-        .spawn(move || write(log, follower, &watch, &work, &inbox))?;
-    let sequencer = std::thread::Builder::new()
-        .name("sequencer".into())
-        .spawn(move || sequence(&desk, &messages, &jobs, &*observer))?;
+    let named = |name: &str| Builder::new().name(name.to_owned());
+    let is_shared = log.keeping() == Keeping::Shared;
+    let looking = Arc::new(AtomicBool::new(false));
+    if let Some(bell) = log.bell() {
+        let (jobs, looking, health) = (jobs.clone(), looking.clone(), watch.health.clone());
+        named("ledger-bell").spawn(move || ring(bell, &jobs, &looking, &health))?;
+    }
+    let writer = Writer::new(log, follower, watch.clone(), looking, inbox);
+    let writer = named("ledger-writer").spawn(move || writer.run(&work))?;
+    let sequencer = named("sequencer").spawn(move || {
+        let topic_id = desk.lock().topic_id().to_owned();
+        Line::new(&desk, &topic_id, is_shared, &jobs, &watch).run(&messages);
+        // Gone if the writer has ended before it.
+        let _ = jobs.send(Work::Stop);
+    })?;
     Ok(vec![sequencer, writer])
 }
 
-/// The writer: one batch after the other, and nobody is answered before it is durable.
-fn write(
-    mut log: Box<dyn Log>,
-    mut follower: Box<dyn Follower>,
-    watch: &Watch,
-    work: &Receiver<Job>,
-    done: &Sender<Message>,
-) {
-    const IDLE: Duration = Duration::from_millis(limits::IDLE_CHECK_MS);
+/// Has the writer look whenever others may have appended what it has not seen; one look at a time.
+fn ring(mut bell: Box<dyn Bell>, jobs: &Sender<Work>, looking: &AtomicBool, health: &Health) {
     loop {
-        let Job { batch, waiting } = match work.recv_timeout(IDLE) {
-            Ok(job) => job,
-            // Nothing to write: a good time to see whether it could be.
-            Err(RecvTimeoutError::Timeout) => {
-                watch.health.set(log.check().map_err(|fault| fault.to_string()));
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        watch.observer.append_begins(batch.entries().len(), batch.text().len());
-        let result = log.append(batch.after(), &batch).map_err(|fault| fault.to_string());
-        watch.observer.append_ended(result.is_ok());
-        watch.health.set(result.clone());
-        if result.is_ok() {
-            watch.health.set_head(batch.head().sequence, batch.last_timestamp());
-        }
-        // What a reply says is already where followers show it.
-        let notice = result.as_ref().ok().and_then(|()| follower.durable(batch.entries()));
-        // A failure is the sequencer's to hear first: whoever is told and tries again at once must find everything
-        // given back. A success is told to those who wait first.
-        if result.is_err() && done.send(Message::Written(result.clone())).is_err() {
+        let hint = bell.wait();
+        let is_news = hint.is_none_or(|sequence| sequence > health.head());
+        if is_news && !looking.swap(true, Ordering::AcqRel) && jobs.send(Work::Look(hint)).is_err() {
             return;
-        }
-        for one in waiting {
-            if let (Some(decided), Ok(())) = (one.decided(), &result) {
-                watch.observer.decided(decided);
-            }
-            one.tell(result.clone().map_err(EngineFault::NotDurable));
-        }
-        if let Some(notice) = notice {
-            // A sequencer that has gone has nothing left to record.
-            let _ = done.send(Message::Notice(notice));
-        }
-        if result.is_ok() && done.send(Message::Written(result)).is_err() {
-            return;
-        }
-    }
-}
-
-/// Gives up the batch that is being built, with all it claimed; whoever waits for it is told.
-fn drop_batch<'t>(
-    sequencer: &mut Sequencer,
-    topic_id: &'t str,
-    batch: &mut BatchBuilder<'t>,
-    waiting: &mut Vec<Waiting>,
-    fault: &EngineFault,
-) {
-    sequencer.drop_building();
-    *batch = sequencer.new_batch(topic_id);
-    for one in waiting.drain(..) {
-        one.tell(Err(fault.clone()));
-    }
-}
-
-/// The sequencer's loop.
-fn sequence(desk: &SequencerDesk, messages: &Receiver<Message>, jobs: &Sender<Job>, observer: &dyn Observer) {
-    const TICK: Duration = Duration::from_millis(limits::TICK_MS);
-    let topic_id = desk.lock().topic_id().to_owned();
-    let mut batch = desk.lock().new_batch(&topic_id);
-    let mut waiting: Vec<Waiting> = Vec::new();
-    let (mut writing, mut stopping) = (false, false);
-    loop {
-        let mut next = if desk.lock().has_deadlines() {
-            match messages.recv_timeout(TICK) {
-                Ok(message) => Some(message),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        } else {
-            let Ok(message) = messages.recv() else { return };
-            Some(message)
-        };
-        while let Some(message) = next {
-            // One message at a time: whoever only asks gets a turn in between.
-            let mut sequencer = desk.lock();
-            let began = batch.next_sequence();
-            let mut failed: Option<EngineFault> = None;
-            match message {
-                Message::Candidate(_, reply) if stopping => reply(Err(EngineFault::Stopped)),
-                Message::Candidate(candidate, reply) => match sequencer.decide(*candidate, &mut batch) {
-                    Ok(decided) => waiting.push(Waiting::Decision(reply, decided)),
-                    Err(fault) => {
-                        failed = Some(fault.clone());
-                        reply(Err(fault));
-                    }
-                },
-                Message::Together(candidates) => {
-                    for (candidate, reply) in candidates {
-                        if stopping {
-                            reply(Err(EngineFault::Stopped));
-                            continue;
-                        }
-                        match sequencer.decide(candidate, &mut batch) {
-                            Ok(decided) => waiting.push(Waiting::Decision(reply, decided)),
-                            Err(fault) => {
-                                failed = Some(fault.clone());
-                                reply(Err(fault));
-                            }
-                        }
-                    }
-                }
-                Message::Act(act) if stopping => act.tell(Err(EngineFault::Stopped)),
-                Message::Act(mut act) => match act.run(&mut sequencer, &mut batch) {
-                    Ok(()) => waiting.push(Waiting::Act(act)),
-                    Err(fault) => {
-                        failed = Some(fault);
-                        act.tell(Ok(()));
-                    }
-                },
-                Message::Notice(notice) => failed = sequencer.record_notice(notice, &mut batch).err(),
-                Message::Written(Ok(())) => {
-                    writing = false;
-                    sequencer.keep();
-                }
-                Message::Written(Err(why)) => {
-                    // What was built on the failed batch falls with it.
-                    writing = false;
-                    sequencer.give_back();
-                    batch = sequencer.new_batch(&topic_id);
-                    for one in waiting.drain(..) {
-                        one.tell(Err(EngineFault::NotDurable(why.clone())));
-                    }
-                }
-                Message::Stop => stopping = true,
-            }
-            // A group is written whole or not at all: what a fault left half done takes the whole batch with it.
-            if let Some(fault) = failed.filter(|_| batch.next_sequence() != began) {
-                drop_batch(&mut sequencer, &topic_id, &mut batch, &mut waiting, &fault);
-            }
-            sequencer.reached(&batch);
-            drop(sequencer);
-            next = if batch.text_bytes() < limits::BATCH_BYTES_MAX { messages.try_recv().ok() } else { None };
-        }
-        if !stopping {
-            let mut sequencer = desk.lock();
-            if sequencer.has_deadlines() {
-                let began = batch.next_sequence();
-                if let Err(fault) = sequencer.tick(&mut batch)
-                    && batch.next_sequence() != began
-                {
-                    drop_batch(&mut sequencer, &topic_id, &mut batch, &mut waiting, &fault);
-                }
-                sequencer.reached(&batch);
-            }
-        }
-        if !writing {
-            if batch.is_empty() {
-                // Only replays are waiting, and all they refer to is durable.
-                for one in waiting.drain(..) {
-                    if let Some(decided) = one.decided() {
-                        observer.decided(decided);
-                    }
-                    one.tell(Ok(()));
-                }
-                if stopping {
-                    return;
-                }
-            } else {
-                let mut sequencer = desk.lock();
-                let full = std::mem::replace(&mut batch, sequencer.new_batch(&topic_id));
-                if let Some(full) = full.seal() {
-                    sequencer.ship(full.head(), full.last_timestamp());
-                    batch = sequencer.new_batch(&topic_id);
-                    writing = true;
-                    let job = Job { batch: full, waiting: std::mem::take(&mut waiting) };
-                    if jobs.send(job).is_err() {
-                        return;
-                    }
-                }
-            }
         }
     }
 }

@@ -15,6 +15,7 @@ mod opened;
 mod probe;
 mod promotion;
 mod rules;
+mod sharing;
 mod sink;
 mod snapshots;
 mod views;
@@ -31,11 +32,13 @@ pub use lock::{Holder, LockFault, WorkspaceLock};
 pub use moving::{MoveFault, Moved, Moving, Place, move_ledger};
 pub use probe::Probe;
 pub use promotion::{EndToEnd, GateAsk, GateDecision, LookFault, Promoter, Undecided};
-pub use rules::{Failed, Reloaded, RuleKeeper, Rules};
+pub use rules::{Failed, Reloaded, RuleKeeper, Rules, Starting};
+pub use sharing::Sharing;
 pub use sink::{Progress as SinkProgress, Sink};
 pub use views::ViewsProgress;
 pub use watch::{Bell, Watch};
 
+use crate::callers::TokenFiles;
 use crate::engine::{EngineFault, EngineHandle, Observer, PromotionRules, Setup, ViewsPast};
 use crate::ledger::postgres::PostgresFault;
 use crate::ledger::{Checkpoint, Closing, Head, Keeping, OpenFault, PurgeFault, PurgeMode, Source, Torn};
@@ -61,6 +64,7 @@ pub struct Gateway {
     files: Files,
     ledger: Source,
     keeping: Keeping,
+    sharing: Option<Sharing>,
     topic_id: String,
     seed: Arc<Seed>,
     torn: Option<Torn>,
@@ -242,6 +246,10 @@ impl Gateway {
             engine.begin_epoch_and_wait(epoch).map_err(GatewayFault::Engine)?;
             backup::epoch_is_recorded(&files)?;
         }
+        let sharing = Sharing::of(&ledger);
+        if let Some(sharing) = &sharing {
+            sharing.share_public_key(&seed.public_hex()).map_err(GatewayFault::Database)?;
+        }
         let snapshots = snapshots();
         let views_inode = inode(&files.views()).ok();
         Ok(Self {
@@ -249,6 +257,7 @@ impl Gateway {
             files,
             ledger,
             keeping,
+            sharing,
             topic_id,
             seed,
             torn,
@@ -273,6 +282,30 @@ impl Gateway {
     /// The gateway's public key, 64 hex digits.
     pub fn public_key(&self) -> String {
         self.seed.public_hex()
+    }
+
+    /// The public keys of all gateways that append to the ledger; one that was added just now may be missing.
+    pub fn public_keys(&self) -> Vec<String> {
+        let mut keys = self.sharing.as_ref().map(Sharing::public_keys).unwrap_or_default();
+        let own = self.public_key();
+        if !keys.contains(&own) {
+            keys.insert(0, own);
+        }
+        keys
+    }
+
+    /// What is shared with other gateways; nothing where there are none.
+    pub fn sharing(&self) -> Option<&Sharing> {
+        self.sharing.as_ref()
+    }
+
+    /// Where the tokens are that let callers in.
+    pub fn tokens(&self) -> TokenFiles {
+        let files = TokenFiles::of(self.files.workspace());
+        match &self.sharing {
+            Some(sharing) => sharing.tokens(files, &self.public_key()),
+            None => files,
+        }
     }
 
     /// What a crash had left behind the last commit, if anything.

@@ -41,6 +41,7 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, remembered: &[Head]) -> Resul
                 return Err(GatewayFault::ClosedDatabase(why));
             }
             let log = PostgresLog::open(&database, remembered).map_err(GatewayFault::Database)?;
+            let log = log.keeping_turns();
             let last_timestamp = log.last_timestamp();
             Ok(Opened { log: Box::new(log), source: Source::Database(database), last_timestamp, torn: None })
         }

@@ -57,6 +57,6 @@ pub(super) async fn show(call: Call) -> Answer {
 
 /// `GET /.well-known/jwks.json`.
 pub(super) async fn jwks(call: Call) -> Answer {
-    let public_key = call.app.gateway.public_key();
-    Ok(json_response(StatusCode::OK, &dispatch::jwks([public_key.as_str()])))
+    let public_keys = call.app.gateway.public_keys();
+    Ok(json_response(StatusCode::OK, &dispatch::jwks(public_keys.iter().map(String::as_str))))
 }

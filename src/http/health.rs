@@ -9,6 +9,7 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use crate::ledger::Keeping;
+use crate::limits;
 
 /// `GET /healthz`: the process answers.
 pub(super) async fn alive(_call: Call) -> Answer {
@@ -42,6 +43,22 @@ fn condition(app: &App) -> Condition {
             "ledger",
             why,
             "nothing is allowed until the ledger can be written; see docs/operations.md",
+        ));
+    }
+    if let Some(behind) =
+        app.gateway.engine().behind_for().filter(|behind| behind.as_millis() > limits::BEHIND_MS_MAX)
+    {
+        failing.push(one(
+            "replica",
+            format!("it has not seen the end of the ledger for {} s", behind.as_secs()),
+            "ask another replica; this one is ready when it has caught up",
+        ));
+    }
+    if let Some(why) = app.rules.differs().or_else(|| app.gateway.engine().differs()) {
+        failing.push(one(
+            "rules",
+            why,
+            "bring the files of all replicas to the same contents, or start one with `serve --put-in-force`",
         ));
     }
     if app.gateway.keeping() == Keeping::Volatile {

@@ -15,7 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::App;
 use super::outgoing::Outgoing;
-use crate::engine::{Decided, Observer};
+use crate::engine::{Appended, Decided, Observer};
 use crate::gates::Decision;
 
 /// A stage of the way that a submitted TaskSpec goes.
@@ -107,6 +107,7 @@ pub struct Metrics {
     entries: Counter,
     ledger_bytes: Counter,
     append_faults: Counter,
+    overtaken: Counter,
     waiting: Gauge,
     head: Gauge<u64, AtomicU64>,
     views_behind: Gauge<u64, AtomicU64>,
@@ -160,6 +161,7 @@ impl Metrics {
             entries: Counter::default(),
             ledger_bytes: Counter::default(),
             append_faults: Counter::default(),
+            overtaken: Counter::default(),
             waiting: Gauge::default(),
             head: Gauge::default(),
             views_behind: Gauge::default(),
@@ -230,6 +232,11 @@ impl Metrics {
             "append_faults",
             "Batches that could not be made durable",
             made.append_faults.clone(),
+        );
+        registry.register(
+            "appends_overtaken",
+            "Batches that were decided again, because another replica had appended first",
+            made.overtaken.clone(),
         );
         registry.register("decisions_waiting", "Decisions that wait to be durable", made.waiting.clone());
         registry.register("ledger_head", "The last entry", made.head.clone());
@@ -420,19 +427,22 @@ fn histogram() -> Histogram {
 }
 
 impl Observer for Metrics {
-    fn append_begins(&self, entries: usize, bytes: usize) {
+    fn append_begins(&self) {
         *self.append_began.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.batch_entries.observe(entries as f64);
-        self.entries.inc_by(entries as u64);
-        self.ledger_bytes.inc_by(bytes as u64);
     }
 
-    fn append_ended(&self, durable: bool) {
+    fn append_ended(&self, ended: Appended) {
         if let Some(began) = self.append_began.lock().unwrap_or_else(PoisonError::into_inner).take() {
             self.append_seconds.observe(began.elapsed().as_secs_f64());
         }
-        if !durable {
-            self.append_faults.inc();
+        match ended {
+            Appended::Durable { entries, bytes } => {
+                self.batch_entries.observe(entries as f64);
+                self.entries.inc_by(entries as u64);
+                self.ledger_bytes.inc_by(bytes as u64);
+            }
+            Appended::Overtaken => drop(self.overtaken.inc()),
+            Appended::Failed => drop(self.append_faults.inc()),
         }
     }
 

@@ -53,6 +53,7 @@ kinds! {
     RateLimited = "HTTP_RATE_LIMITED", TOO_MANY_REQUESTS, "Too many requests from this caller";
     Busy = "ENGINE_BUSY", SERVICE_UNAVAILABLE, "Too many decisions are waiting";
     NotDurable = "ENGINE_NOT_DURABLE", SERVICE_UNAVAILABLE, "The decision could not be made durable";
+    RulesDiffer = "ENGINE_RULES_DIFFER", SERVICE_UNAVAILABLE, "This replica's rules are not those in force";
     Stopping = "ENGINE_STOPPING", SERVICE_UNAVAILABLE, "The gateway is stopping";
     WireInvalid = "WIRE_INVALID", UNPROCESSABLE_ENTITY, "It is not an event of Agent Wire v1.1";
     WireTooLarge = "WIRE_TOO_LARGE", PAYLOAD_TOO_LARGE, "The event is too large";
@@ -214,6 +215,8 @@ impl From<EngineFault> for Problem {
             EngineFault::Busy => Self::new(Kind::Busy, fault.to_string()).hint(AGAIN),
             EngineFault::NotDurable(_) => Self::new(Kind::NotDurable, fault.to_string()).hint(AGAIN),
             EngineFault::Stopped => Self::new(Kind::Stopping, "the gateway is stopping").hint(AGAIN),
+            EngineFault::Differs(_) => Self::new(Kind::RulesDiffer, fault.to_string())
+                .hint("ask another replica; /readyz says which file differs"),
             EngineFault::BadLedger(_) => Self::new(Kind::NotDurable, "the ledger cannot be understood"),
         }
     }

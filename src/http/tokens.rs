@@ -15,7 +15,7 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
-use crate::callers::{Name, Role, Roster, RosterFault, Standing, Token, TokenFault, TokenFiles};
+use crate::callers::{Name, Role, Roster, RosterFault, Standing, Token, TokenFault};
 use crate::gateway::Reloaded;
 use crate::os::clock;
 use crate::proof::{Algorithm, Key, Purpose, Secret};
@@ -147,7 +147,7 @@ pub(super) async fn make_token(mut call: Call) -> Answer {
         })?;
     let expires_at = time("/expiresAt", new.expires_at.as_deref())?;
     let (token, text) = change(&call.app, move |app| {
-        let files = TokenFiles::of(app.gateway.files().workspace());
+        let files = app.gateway.tokens();
         let (_, token, text) = files.make(name, standing, clock::now(), expires_at).map_err(refused)?;
         Ok((token, text))
     })
@@ -164,7 +164,7 @@ pub(super) async fn make_token(mut call: Call) -> Answer {
 pub(super) async fn revoke_token(call: Call) -> Answer {
     let which = call.path().to_owned();
     let token = change(&call.app, move |app| {
-        let files = TokenFiles::of(app.gateway.files().workspace());
+        let files = app.gateway.tokens();
         files.revoke(&which, clock::now()).map(|(_, token)| token).map_err(refused)
     })
     .await?;

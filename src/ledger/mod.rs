@@ -69,6 +69,26 @@ pub trait Log: Send {
     /// Could a batch be appended now, as far as can be told without writing one? Mends what a failed append left
     /// behind, if it can.
     fn check(&mut self) -> Result<(), AppendFault>;
+
+    /// What others have appended behind `after`, in order, as much as is read at once; nothing where nobody else does.
+    fn behind(&mut self, after: Head) -> Result<Vec<Entry>, AppendFault> {
+        let _ = after;
+        Ok(Vec::new())
+    }
+
+    /// A log whose append came too late may keep its turn, so that the next one does not. This gives it up.
+    fn pass(&mut self) {}
+
+    /// What tells that others may have appended; nothing where nobody else does.
+    fn bell(&self) -> Option<Box<dyn Bell>> {
+        None
+    }
+}
+
+/// Tells when others may have appended.
+pub trait Bell: Send {
+    /// Waits until they may have, but not for long. The entry that they are said to have reached, if it is said.
+    fn wait(&mut self) -> Option<u64>;
 }
 
 /// How a log keeps what is appended to it.

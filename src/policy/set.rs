@@ -1,6 +1,7 @@
 //! The set as one thing: made whole from file contents, or refused with everything that is wrong.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
@@ -20,6 +21,7 @@ pub struct PolicySet {
     routes: BTreeMap<String, Route>,
     policies: BTreeMap<String, DelegationPolicy>,
     references: References,
+    files: Arc<BTreeMap<String, Digest>>,
     digest: Digest,
 }
 
@@ -63,8 +65,9 @@ impl PolicySet {
         }
         match table {
             Some(RouteTable { routes: table }) if faults.is_empty() => {
-                let digest = digest(routes, policies, &references);
-                Ok(Self { routes: table, policies: parsed, references, digest })
+                let files = files(routes, policies, &references);
+                let digest = digest(&files);
+                Ok(Self { routes: table, policies: parsed, references, files: Arc::new(files), digest })
             }
             _ => Err(faults),
         }
@@ -98,6 +101,11 @@ impl PolicySet {
 
     pub fn references(&self) -> &References {
         &self.references
+    }
+
+    /// The files that the set was made of, each with its digest.
+    pub fn files(&self) -> &BTreeMap<String, Digest> {
+        &self.files
     }
 
     /// The digest of the set: of the canonical object that gives each file's path its digest.
@@ -153,13 +161,23 @@ fn parse<T: DeserializeOwned>(
     }
 }
 
-fn digest(routes: &[u8], policies: &BTreeMap<String, Vec<u8>>, references: &References) -> Digest {
-    let mut files: serde_json::Map<String, serde_json::Value> =
-        references.digests().map(|(path, digest)| (path.to_owned(), digest.to_string().into())).collect();
-    files.insert(ROUTES_PATH.to_owned(), Digest::of(routes).to_string().into());
+fn files(
+    routes: &[u8],
+    policies: &BTreeMap<String, Vec<u8>>,
+    references: &References,
+) -> BTreeMap<String, Digest> {
+    let mut files: BTreeMap<String, Digest> =
+        references.digests().map(|(path, digest)| (path.to_owned(), digest)).collect();
+    files.insert(ROUTES_PATH.to_owned(), Digest::of(routes));
     for (path, text) in policies {
-        files.insert(path.clone(), Digest::of(text).to_string().into());
+        files.insert(path.clone(), Digest::of(text));
     }
+    files
+}
+
+fn digest(files: &BTreeMap<String, Digest>) -> Digest {
+    let files: serde_json::Map<String, serde_json::Value> =
+        files.iter().map(|(path, digest)| (path.clone(), digest.to_string().into())).collect();
     Digest::of(&canonical_json(&files.into()))
 }
 

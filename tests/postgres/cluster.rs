@@ -31,7 +31,7 @@ pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn binary(name: &str) -> PathBuf {
+pub(crate) fn binary(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").expect("the Debian package postgresql is needed");
     let mut found: Vec<(u32, PathBuf)> = versions
         .filter_map(|entry| {
@@ -156,7 +156,7 @@ impl Cluster {
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
             "shared_buffers=16MB",
-            "max_connections=60",
+            "max_connections=120",
             "max_wal_senders=3",
             "logging_collector=off",
         ] {
@@ -177,14 +177,20 @@ impl Cluster {
 
     /// Ends the server at once, as a crash would, and starts it again.
     pub(crate) fn crash(&self) {
-        self.stop();
+        self.stop("immediate");
         self.begin();
     }
 
-    fn stop(&self) {
+    /// Stops the server as an operator would, and starts it again.
+    pub(crate) fn restart(&self) {
+        self.stop("fast");
+        self.begin();
+    }
+
+    fn stop(&self, mode: &str) {
         let Some(mut server) = self.server.lock().unwrap().take() else { return };
         let mut stop = server_program("pg_ctl");
-        stop.args(["stop", "--mode=immediate", "--silent", "--pgdata"]).arg(&self.data);
+        stop.args(["stop", "--mode", mode, "--silent", "--pgdata"]).arg(&self.data);
         let _ = stop.output();
         let _ = server.wait();
     }
@@ -245,6 +251,6 @@ pub(crate) fn url(port: u16, database: &str) -> String {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.stop();
+        self.stop("immediate");
     }
 }

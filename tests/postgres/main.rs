@@ -1,22 +1,34 @@
 //! The ledger in a real PostgreSQL: appending under contention, connections that break, servers that must be refused,
-//! following, sharing, and moving a ledger there and back.
+//! following, sharing, moving a ledger there and back, and replicas that are served on it.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::print_stderr,
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+mod agreeing;
 mod appending;
 mod cluster;
 mod copying;
+mod enduring;
+mod engines;
 mod following;
+mod losing;
 mod opening;
 mod proxy;
+mod racing;
+mod replicas;
+mod scripted;
 mod settling;
 mod sharing;
+mod specs;
+#[path = "../api/wire.rs"]
+#[expect(dead_code, reason = "the daemon's own tests use more of it")]
+mod wire;
 
 use handoffd::ledger::postgres::{Database, PostgresLog};
 use handoffd::ledger::{AppendFault, Batch, BatchBuilder, Entry, Head, Log as _};
@@ -69,4 +81,9 @@ fn entries(database: &Database) -> Vec<Entry> {
 
 fn head_of(entry: &Entry) -> Head {
     Head { sequence: entry.sequence, running_hash: entry.running_hash }
+}
+
+/// The long forms of the tests are run with LONG=1.
+fn short_or_long(short: usize, long: usize) -> usize {
+    if std::env::var_os("LONG").is_some_and(|value| value == "1") { long } else { short }
 }

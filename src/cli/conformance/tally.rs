@@ -1,7 +1,6 @@
 //! What the ledger says, gathered entry by entry for the lines of the check.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
 
 use serde_json::Value as Json;
 
@@ -9,7 +8,7 @@ use super::Line;
 use super::promotion::Walk;
 use crate::contract::TaskSpec;
 use crate::json::{self, printable};
-use crate::ledger::{Entry, read_body};
+use crate::ledger::{Entry, Source};
 use crate::limits;
 use crate::policy::PolicySet;
 use crate::proof::Digest;
@@ -17,7 +16,7 @@ use crate::timestamp::Timestamp;
 use crate::wire::{Fact, Kind, Sender, StreamId};
 
 pub(super) struct Tally {
-    ledger: PathBuf,
+    ledger: Source,
     correlation: Option<String>,
     /// Handoffs that are not decided yet, by their stream.
     open: HashMap<String, Handoff>,
@@ -54,7 +53,7 @@ struct Handoff {
 }
 
 impl Tally {
-    pub(super) fn new(ledger: PathBuf, correlation: Option<String>) -> Self {
+    pub(super) fn new(ledger: Source, correlation: Option<String>) -> Self {
         Self {
             ledger,
             correlation,
@@ -183,7 +182,7 @@ impl Tally {
             self.wrong.contract.push(format!("`{id}` has no digest of its TaskSpec"));
             return Ok(());
         };
-        let body = read_body(&self.ledger, handoff.created, digest).map_err(|fault| fault.to_string())?;
+        let body = self.ledger.body(handoff.created, digest).map_err(|fault| fault.to_string())?;
         let Some(body) = body else { return Ok(()) };
         self.read_again += 1;
         let Ok(document) = json::read(body.as_bytes(), limits::TASK_SPEC) else {

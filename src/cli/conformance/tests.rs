@@ -39,7 +39,7 @@ fn went_live() -> Told {
 fn check(told: &[Told]) -> String {
     // No TaskSpec is kept any more.
     let ledger = tempfile::tempdir().unwrap();
-    let mut tally = Tally::new(ledger.path().to_owned(), None);
+    let mut tally = Tally::new(crate::ledger::Source::files(ledger.path()), None);
     for (sequence, (name, kind, sender, payload)) in (1..).zip(told) {
         let stream = match *name {
             ROUTE => format!("phase:{ROUTE}"),

@@ -1,7 +1,9 @@
 //! Keys and tokens: whether they can be read, and whether they still count.
 
+use super::super::{Failure, place};
 use super::{Findings, Ground};
 use crate::callers::{Role, TokenFiles};
+use crate::gateway::Sharing;
 use crate::limits;
 use crate::proof::Purpose;
 
@@ -66,7 +68,15 @@ pub(super) fn signing(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
-    let files = TokenFiles::of(ground.root());
+    let files = match place::ledger(ground.root()).map(|ledger| Sharing::of(&ledger)) {
+        // Whose admin is which is of no consequence here.
+        Ok(Some(sharing)) => sharing.tokens(TokenFiles::of(ground.root()), ""),
+        Ok(None) => TokenFiles::of(ground.root()),
+        Err(Failure(why)) => {
+            findings.fail(why, "see [ledger] url");
+            return String::new();
+        }
+    };
     let roster = match files.load() {
         Ok(roster) => roster,
         Err(fault) => {

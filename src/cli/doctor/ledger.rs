@@ -5,7 +5,7 @@ use super::super::audit::{Committed, committed};
 use super::super::state::published;
 use super::{Findings, Ground};
 use crate::gateway::{public_key, read_checkpoint};
-use crate::ledger::{Entries, Entry};
+use crate::ledger::{Entry, Source};
 use crate::limits;
 use crate::state::Published;
 use crate::timestamp::Timestamp;
@@ -14,15 +14,19 @@ const NONE: &str = "the ledger has no entries yet";
 
 /// How far the ledger has come; nothing if it has no entries.
 fn head(ground: &Ground<'_>) -> Result<Option<Committed>, Failure> {
-    let has_segments =
-        std::fs::read_dir(ground.files.ledger()).is_ok_and(|mut entries| entries.next().is_some());
-    if has_segments { committed(&ground.files).map(Some) } else { Ok(None) }
+    let is_there = match super::super::place::ledger(ground.root())? {
+        Source::Files(directory) => {
+            std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+        }
+        Source::Database(database) => database.head().is_ok_and(|(head, _)| head.sequence > 0),
+        Source::Memory(_) => false,
+    };
+    if is_there { committed(&ground.files).map(Some) } else { Ok(None) }
 }
 
 fn entry(ground: &Ground<'_>, sequence: u64) -> Result<Option<Entry>, String> {
-    let mut entries =
-        Entries::read(&ground.files.ledger(), sequence, sequence).map_err(|fault| fault.to_string())?;
-    entries.next().transpose().map_err(|fault| fault.to_string())
+    let ledger = super::super::place::ledger(ground.root()).map_err(|Failure(why)| why)?;
+    ledger.entry(sequence).map_err(|fault| fault.to_string())
 }
 
 pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::*;
 use crate::callers::TokenFiles;
-use crate::gateway::{Gateway, RuleKeeper, WorkspaceLock};
+use crate::gateway::{Gateway, RuleKeeper, Starting, WorkspaceLock};
 use crate::limits;
 use crate::proof::{Key, Purpose, Secret};
 
@@ -25,7 +25,7 @@ fn sound() -> (tempfile::TempDir, Workspace) {
     add_key(&workspace, "crypto-sage-dispatch-1", "crypto-sage", Purpose::Dispatch, None);
     TokenFiles::of(directory.path()).ensure_admin(clock::now()).unwrap();
     let gateway = Gateway::open(directory.path(), "127.0.0.1:0").unwrap();
-    RuleKeeper::start(workspace.clone(), gateway.engine().clone()).unwrap();
+    RuleKeeper::start(workspace.clone(), &gateway, Starting::Join).unwrap();
     gateway.close().unwrap();
     (directory, workspace)
 }

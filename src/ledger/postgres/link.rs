@@ -10,7 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::types::{FromSql, ToSql};
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket, Statement};
+use tokio_postgres::{
+    AsyncMessage, Client, Connection, NoTls, SimpleQueryMessage, SimpleQueryRow, Socket, Statement,
+};
 
 use super::address::Address;
 use super::{PostgresFault, said};
@@ -31,6 +33,8 @@ pub(super) struct Link {
 #[derive(Default)]
 struct Heard {
     warnings: AtomicU64,
+    /// The newest entry that a notification spoke of.
+    told: AtomicU64,
     /// Rung by a notification, and when the connection ends.
     bell: Notify,
 }
@@ -118,6 +122,28 @@ impl Link {
     /// Statements without parameters and answers.
     pub(super) async fn batch(&self, sql: &str) -> Result<(), PostgresFault> {
         in_time(self.client.batch_execute(sql)).await
+    }
+
+    /// Several statements; the texts of the last row that any of them had, and only of one.
+    pub(super) async fn text_row(&self, sql: &str) -> Result<Option<Vec<String>>, PostgresFault> {
+        let messages = in_time(self.client.simple_query(sql)).await?;
+        let mut last = None;
+        for message in messages {
+            match message {
+                SimpleQueryMessage::Row(row) => last = Some(row),
+                SimpleQueryMessage::RowDescription(_) => last = None,
+                _ => {}
+            }
+        }
+        let texts = |row: SimpleQueryRow| {
+            (0..row.len()).map(|column| row.get(column).unwrap_or_default().to_owned()).collect()
+        };
+        Ok(last.map(texts))
+    }
+
+    /// The entry that was told of last, of those that were since the connection was made; 0 if none was.
+    pub(super) fn told(&self) -> u64 {
+        self.heard.told.load(Ordering::Acquire)
     }
 
     async fn prepared(&mut self, sql: &'static str) -> Result<Statement, PostgresFault> {
@@ -271,7 +297,11 @@ where
                     heard.warnings.fetch_add(1, Ordering::AcqRel);
                 }
             }
-            Some(Ok(AsyncMessage::Notification(_))) => heard.bell.notify_one(),
+            Some(Ok(AsyncMessage::Notification(told))) => {
+                let sequence = told.payload().split(' ').next().and_then(|text| text.parse().ok());
+                heard.told.fetch_max(sequence.unwrap_or(u64::MAX), Ordering::AcqRel);
+                heard.bell.notify_one();
+            }
             Some(Ok(_)) => {}
             Some(Err(_)) | None => break,
         }

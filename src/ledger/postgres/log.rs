@@ -3,16 +3,18 @@
 use std::io;
 use std::time::Duration;
 
+use super::bell::PostgresBell;
 use super::closing;
 use super::link::Link;
 use super::settling::{Pending, Settled, settle, settle_once};
-use super::transaction::{Ended, HEALTH, Outcome, Rows, look, put};
-use super::{Database, PostgresFault, link, reading};
+use super::transaction::{Ended, HEALTH, Outcome, Rows, begin, look, put};
+use super::{Database, PostgresFault, link, reading, tail};
 use crate::ledger::batch::Batch;
 use crate::ledger::chain::Head;
 use crate::ledger::closing::Closing;
+use crate::ledger::entries::Entry;
 use crate::ledger::recovery::OpenFault;
-use crate::ledger::{AppendFault, Log};
+use crate::ledger::{AppendFault, Bell, Keeping, Log};
 use crate::limits;
 use crate::timestamp::Timestamp;
 
@@ -32,6 +34,17 @@ pub struct PostgresLog {
     /// Whoever copies into a ledger that is closed knows the mark.
     mark: Option<String>,
     settle_ms: u64,
+    /// Does it keep its turn when it comes too late?
+    keeps_turns: bool,
+    /// Its turn to append, kept after it came too late.
+    turn: Option<Turn>,
+}
+
+/// A transaction that has begun, and the last entry that it saw.
+#[derive(Debug)]
+struct Turn {
+    link: Link,
+    last: Head,
 }
 
 impl PostgresLog {
@@ -67,6 +80,8 @@ impl PostgresLog {
             gone: None,
             mark,
             settle_ms: limits::PG_SETTLE_MS,
+            keeps_turns: false,
+            turn: None,
         })
     }
 
@@ -76,6 +91,13 @@ impl PostgresLog {
         Self { settle_ms, ..self }
     }
 
+    /// Keeps its turn when an append comes too late, so that the next one does not: without that, whoever has just
+    /// appended would have the next batch ready first, again and again. Whoever uses this appends or passes at once.
+    #[must_use]
+    pub fn keeping_turns(self) -> Self {
+        Self { keeps_turns: true, ..self }
+    }
+
     /// The time of the last entry.
     pub fn last_timestamp(&self) -> Option<Timestamp> {
         self.last_timestamp
@@ -83,6 +105,18 @@ impl PostgresLog {
 
     /// Appends several batches in one transaction; each stays a batch of its own.
     pub(crate) fn append_all(&mut self, after: Head, batches: &[Batch]) -> Result<(), AppendFault> {
+        match self.append_once(after, batches)? {
+            Settled::Landed => Ok(()),
+            // It is known that nothing was committed, so it may be tried again; once.
+            Settled::NotLanded if self.keeps_turns => match self.append_once(after, batches)? {
+                Settled::Landed => Ok(()),
+                Settled::NotLanded => Err(not_landed()),
+            },
+            Settled::NotLanded => Err(not_landed()),
+        }
+    }
+
+    fn append_once(&mut self, after: Head, batches: &[Batch]) -> Result<Settled, AppendFault> {
         if let Some((after, found)) = self.gone {
             return Err(AppendFault::HeadGone { after, found });
         }
@@ -93,18 +127,42 @@ impl PostgresLog {
             }
             on = batch.head();
         }
-        let Some(last) = batches.last() else { return Ok(()) };
+        let Some(last) = batches.last() else { return Ok(Settled::Landed) };
         self.settle_pending()?;
         let rows = Rows::of(batches);
         let database = self.database.clone();
         let outcome = database.wait(async {
-            let kept = self.link.take().filter(|link| !link.is_closed());
-            let mut is_new = kept.is_none();
-            let mut link = match kept {
-                Some(link) => link,
-                None => Link::make(&database.0.address).await?,
-            };
+            let mut turn = self.turn.take().filter(|turn| !turn.link.is_closed());
+            let mut kept = self.link.take().filter(|link| !link.is_closed());
+            let mut is_new = false;
             loop {
+                let (mut link, seen) = match (turn.take(), kept.take()) {
+                    (Some(Turn { link, last }), _) => (link, last),
+                    (None, kept) => {
+                        is_new |= kept.is_none();
+                        let link = match kept {
+                            Some(link) => link,
+                            None => Link::make(&database.0.address).await?,
+                        };
+                        match begin(&link, database.topic_id()).await {
+                            Ok(last) => (link, last),
+                            // A connection that broke while nobody used it.
+                            Err(PostgresFault::Unreachable(_)) if !is_new => continue,
+                            Err(fault) => return Err(fault),
+                        }
+                    }
+                };
+                if seen.sequence > after.sequence
+                    && reading::has(&mut link, database.topic_id(), after).await?
+                {
+                    if self.keeps_turns {
+                        self.turn = Some(Turn { link, last: seen });
+                    } else {
+                        link.batch("rollback").await?;
+                        self.link = Some(link);
+                    }
+                    return Ok(Err(Ended::Found(AppendFault::Conflict { head: seen })));
+                }
                 let put =
                     put(&mut link, &rows, after, last.head(), self.mark.as_deref(), database.topic_id());
                 let ended = match put.await {
@@ -114,11 +172,7 @@ impl PostgresLog {
                     }
                     Outcome::Unknown(why) => return Ok(Err(Ended::Unknown(why))),
                     // A connection that broke while nobody used it; `commit` was not sent on it.
-                    Outcome::Failed(PostgresFault::Unreachable(_)) if !is_new => {
-                        link = Link::make(&database.0.address).await?;
-                        is_new = true;
-                        continue;
-                    }
+                    Outcome::Failed(PostgresFault::Unreachable(_)) if !is_new => continue,
                     Outcome::Failed(fault) => return Err(fault),
                 };
                 self.link = Some(link);
@@ -131,13 +185,13 @@ impl PostgresLog {
                 self.pending = Some(Pending { head: last.head(), why });
                 match self.settle_pending()? {
                     Some(Settled::Landed) => self.reached(last),
-                    _ => return Err(not_durable("the connection broke, and nothing was committed")),
+                    _ => return Ok(Settled::NotLanded),
                 }
             }
             Ok(Err(Ended::Found(fault))) => return Err(self.found(fault)),
             Err(fault) => return Err(not_durable(fault)),
         }
-        Ok(())
+        Ok(Settled::Landed)
     }
 
     fn reached(&mut self, last: &Batch) {
@@ -191,6 +245,38 @@ impl Log for PostgresLog {
         self.head
     }
 
+    fn keeping(&self) -> Keeping {
+        Keeping::Shared
+    }
+
+    fn behind(&mut self, after: Head) -> Result<Vec<Entry>, AppendFault> {
+        if let Some((after, found)) = self.gone {
+            return Err(AppendFault::HeadGone { after, found });
+        }
+        let (database, topic_id) = (self.database.clone(), self.database.topic_id().to_owned());
+        let found = match &mut self.turn {
+            Some(turn) => database.wait(async { behind(&mut turn.link, &topic_id, after).await }),
+            None => database.ask(async |link| behind(link, &topic_id, after).await),
+        };
+        match found {
+            Ok(Ok(entries)) => Ok(entries),
+            Ok(Err(fault)) => Err(self.found(fault)),
+            Err(fault) => Err(not_durable(fault)),
+        }
+    }
+
+    fn pass(&mut self) {
+        let Some(Turn { link, .. }) = self.turn.take() else { return };
+        // A connection that cannot be asked is let go, and the turn with it.
+        if self.database.wait(async { link.batch("rollback").await }).is_ok() {
+            self.link = Some(link);
+        }
+    }
+
+    fn bell(&self) -> Option<Box<dyn Bell>> {
+        Some(Box::new(PostgresBell::new(&self.database)))
+    }
+
     fn append(&mut self, after: Head, batch: &Batch) -> Result<(), AppendFault> {
         if batch.after() != after {
             return Err(AppendFault::Conflict { head: self.head });
@@ -232,6 +318,40 @@ impl Log for PostgresLog {
             Err(fault) => Err(not_durable(fault)),
         }
     }
+}
+
+/// What others appended behind an entry, or that it is no longer there.
+async fn behind(
+    link: &mut Link,
+    topic_id: &str,
+    after: Head,
+) -> Result<Result<Vec<Entry>, AppendFault>, PostgresFault> {
+    let row = link.the_row(HEALTH).await?;
+    if row.get(0)? {
+        return Ok(Err(not_durable("the database has become a standby")));
+    }
+    if row.get::<&str>(1)? == "off" {
+        return Ok(Err(not_durable(link::FSYNC_OFF)));
+    }
+    // What is said of a ledger that goes on elsewhere may no longer be so.
+    if let Some(closed) = row.get::<Option<&str>>(2)? {
+        return Ok(Err(AppendFault::Closed(closing::sentence(closed))));
+    }
+    match tail::look(link, topic_id, after).await {
+        Ok(entries) => Ok(Ok(entries)),
+        Err(PostgresFault::Gone { .. }) => {
+            let (found, _) = reading::head(link, topic_id).await?;
+            Ok(Err(AppendFault::HeadGone { after, found }))
+        }
+        Err(PostgresFault::Damaged { sequence }) => {
+            Ok(Err(AppendFault::Tampered(format!("entry {sequence} does not follow from the one before it"))))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+fn not_landed() -> AppendFault {
+    not_durable("the connection broke, and nothing was committed")
 }
 
 pub(super) fn not_durable(why: impl std::fmt::Display) -> AppendFault {

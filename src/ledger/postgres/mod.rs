@@ -8,6 +8,7 @@
 //! there is.
 
 mod address;
+mod bell;
 mod closing;
 mod link;
 mod log;

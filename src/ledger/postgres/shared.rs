@@ -10,14 +10,16 @@ use crate::ledger::Checkpoint;
 /// Kinds of documents. A name is never given another meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedKind {
-    /// The hash of a token and what it may do, or that it was revoked.
+    /// The roster: the hash of each token and what it may do, or that it was revoked.
     Token,
     /// Where an A2A client wants to be told.
     Push,
     /// The public half of a gateway's key.
     GatewayKey,
-    /// The fingerprint of a key in the keyring, which every replica must have.
+    /// The fingerprints of the keys in force, which every replica must have.
     KeyFingerprint,
+    /// The digests of the files that the policy set in force consists of.
+    PolicyFiles,
 }
 
 impl SharedKind {
@@ -27,6 +29,7 @@ impl SharedKind {
             Self::Push => "push",
             Self::GatewayKey => "gateway-key",
             Self::KeyFingerprint => "key-fingerprint",
+            Self::PolicyFiles => "policy-files",
         }
     }
 }

@@ -76,14 +76,14 @@ impl PostgresTail {
     }
 }
 
-async fn listening(database: &Database) -> Result<Link, PostgresFault> {
+pub(super) async fn listening(database: &Database) -> Result<Link, PostgresFault> {
     let link = Link::make(&database.0.address).await?;
     link.batch(&format!("listen {}", channel(database.topic_id()))).await?;
     Ok(link)
 }
 
 /// The entries behind `last`, each hashed onto the one before it.
-async fn look(link: &mut Link, topic_id: &str, last: Head) -> Result<Vec<Entry>, PostgresFault> {
+pub(super) async fn look(link: &mut Link, topic_id: &str, last: Head) -> Result<Vec<Entry>, PostgresFault> {
     let found = reading::entries(link, last.sequence, u64::MAX, limits::PG_READ_ENTRIES + 1).await?;
     let mut found = found.into_iter().map(|(entry, _)| entry).peekable();
     // One read for the entry that is known and for what follows: there is no moment in between.

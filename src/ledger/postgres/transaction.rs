@@ -7,7 +7,7 @@ use super::log::not_durable;
 use super::{PostgresFault, closing, reading, stored};
 use crate::ledger::AppendFault;
 use crate::ledger::batch::Batch;
-use crate::ledger::chain::Head;
+use crate::ledger::chain::{Head, RunningHash};
 use crate::proof::Digest;
 
 /// Everybody who appends has this lock on the table, so whoever takes a stronger one sees all that was appended and
@@ -15,6 +15,10 @@ use crate::proof::Digest;
 /// synchronous standby, and not the commit. The wait for another writer is still limited, by `lock_timeout`.
 const BEGIN: &str =
     "begin; set local statement_timeout = 0; lock table handoffd_entries in row exclusive mode";
+
+/// The last entry, seen by whoever has the turn: nobody who takes turns appends behind it.
+const LAST: &str =
+    "select sequence, encode(running_hash, 'hex') from handoffd_entries order by sequence desc limit 1";
 
 const PUT_ENTRIES: &str = "insert into handoffd_entries (sequence, consensus_timestamp, running_hash, wire, ends_batch) \
      select * from unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::boolean[]) \
@@ -95,7 +99,22 @@ pub(super) enum Ended {
     Unknown(String),
 }
 
-/// Everything up to `commit`, and `commit`.
+/// Begins a transaction and waits for its turn to append. Turns are taken in the order in which they were asked for, so
+/// that no replica starves; what may be appended is not said by them but by the running hash. Returns the last entry.
+pub(super) async fn begin(link: &Link, topic_id: &str) -> Result<Head, PostgresFault> {
+    let genesis = Head::genesis(topic_id);
+    let key =
+        genesis.running_hash.as_bytes().first_chunk::<8>().map_or(0, |bytes| i64::from_be_bytes(*bytes));
+    let begun = link.text_row(&format!("{BEGIN}; select pg_advisory_xact_lock({key}); {LAST}")).await?;
+    let Some(last) = begun else { return Ok(genesis) };
+    let read = |(sequence, hash): (&str, &str)| {
+        Some(Head { sequence: sequence.parse().ok()?, running_hash: RunningHash::from_hex(hash)? })
+    };
+    let pair = last.first().zip(last.get(1)).map(|(sequence, hash)| (sequence.as_str(), hash.as_str()));
+    pair.and_then(read).ok_or(PostgresFault::Damaged { sequence: 0 })
+}
+
+/// Everything from then up to `commit`, and `commit`.
 pub(super) async fn put(
     link: &mut Link,
     rows: &Rows<'_>,
@@ -127,7 +146,6 @@ async fn statements(
     mark: Option<&str>,
     topic_id: &str,
 ) -> Result<bool, PostgresFault> {
-    link.batch(BEGIN).await?;
     let hash = after.running_hash.as_bytes().as_slice();
     let Rows { sequences, timestamps, hashes, wires, ends, bodies } = rows;
     let (after, told) = (stored(after.sequence), format!("{} {}", head.sequence, head.running_hash));

@@ -1,0 +1,285 @@
+//! Those who stand in line, on the sequencer's thread: decided in order, and decided again when others went first.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use super::EngineFault;
+use super::sequencer::Sequencer;
+use super::threads::{Asked, Job, Message, SequencerDesk, Waiting, Watch, Work, Written};
+use crate::ledger::{BatchBuilder, Entry};
+use crate::limits;
+
+pub(super) struct Line<'t> {
+    desk: &'t SequencerDesk,
+    topic_id: &'t str,
+    /// Others append to the ledger, too.
+    is_shared: bool,
+    jobs: &'t Sender<Work>,
+    watch: &'t Watch,
+    batch: BatchBuilder<'t>,
+    /// Those whose answers are in the batch that is being built.
+    waiting: Vec<Waiting>,
+    /// Those who were in a batch that came too late. They go before anybody new.
+    again: VecDeque<Waiting>,
+    /// What others appended while a batch was on its way, which is too late with that.
+    news: Vec<Entry>,
+    writing: bool,
+    /// The writer was overtaken and may be keeping its turn for us.
+    has_turn: bool,
+    stopping: bool,
+    /// What others appended could not be understood: nothing more is decided.
+    stuck: Option<EngineFault>,
+}
+
+impl<'t> Line<'t> {
+    pub(super) fn new(
+        desk: &'t SequencerDesk,
+        topic_id: &'t str,
+        is_shared: bool,
+        jobs: &'t Sender<Work>,
+        watch: &'t Watch,
+    ) -> Self {
+        let batch = desk.lock().new_batch(topic_id);
+        Self {
+            desk,
+            topic_id,
+            is_shared,
+            jobs,
+            watch,
+            batch,
+            waiting: Vec::new(),
+            again: VecDeque::new(),
+            news: Vec::new(),
+            writing: false,
+            has_turn: false,
+            stopping: false,
+            stuck: None,
+        }
+    }
+
+    pub(super) fn run(&mut self, messages: &Receiver<Message>) {
+        const TICK: Duration = Duration::from_millis(limits::TICK_MS);
+        loop {
+            let mut next = if !self.again.is_empty() && !self.writing {
+                None
+            } else if self.desk.lock().has_deadlines() {
+                match messages.recv_timeout(TICK) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            } else {
+                let Ok(message) = messages.recv() else { return };
+                Some(message)
+            };
+            // One message at a time: whoever only asks gets a turn in between.
+            while let Some(message) = next {
+                self.take(message);
+                next = if self.has_room() && self.again.is_empty() { messages.try_recv().ok() } else { None };
+            }
+            while self.has_room()
+                && let Some(waiting) = self.again.pop_front()
+            {
+                self.decide(waiting);
+            }
+            if !self.stopping && self.stuck.is_none() {
+                self.tick();
+            }
+            if !self.writing && self.ship().is_err() {
+                return;
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.batch.text_bytes() < limits::BATCH_BYTES_MAX
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Ask(waiting) if self.stopping => self.tell(waiting, Err(EngineFault::Stopped)),
+            Message::Ask(waiting) if !self.again.is_empty() => self.again.push_back(waiting),
+            Message::Ask(waiting) => self.decide(waiting),
+            Message::Written(Written::Durable) => {
+                self.writing = false;
+                self.desk.lock().keep();
+                if !self.news.is_empty() {
+                    let news = std::mem::take(&mut self.news);
+                    self.catch_up(&news, Vec::new());
+                }
+            }
+            Message::Written(Written::Failed(why)) => {
+                // What was built on the failed batch falls with it.
+                self.writing = false;
+                self.give_back();
+                let fault = EngineFault::NotDurable(why);
+                for one in std::mem::take(&mut self.waiting) {
+                    self.tell(one, Err(fault.clone()));
+                }
+            }
+            Message::Written(Written::Overtaken { news, waiting }) => {
+                (self.writing, self.has_turn) = (false, true);
+                let mut all = std::mem::take(&mut self.news);
+                all.extend(news);
+                self.catch_up(&all, waiting);
+            }
+            // What is on its way is too late, and its writer will say so.
+            Message::News(news) if self.writing => self.news.extend(news),
+            Message::News(news) => self.catch_up(&news, Vec::new()),
+            Message::Stop => self.stopping = true,
+        }
+    }
+
+    /// Takes in what others appended. Everybody who was decided without it is decided again, in the same order.
+    fn catch_up(&mut self, news: &[Entry], overtaken: Vec<Waiting>) {
+        let behind = std::mem::take(&mut self.waiting);
+        for one in overtaken.into_iter().chain(behind).rev() {
+            self.again.push_front(one);
+        }
+        self.give_back();
+        let taken = self.desk.lock().follow(news);
+        self.batch = self.desk.lock().new_batch(self.topic_id);
+        match taken {
+            // A writer that has gone has nobody to tell.
+            Ok(()) => drop(self.jobs.send(Work::Taken)),
+            Err(fault) => {
+                self.watch.health.stop(&fault.to_string());
+                self.stuck = Some(fault);
+            }
+        }
+    }
+
+    fn give_back(&mut self) {
+        let mut sequencer = self.desk.lock();
+        sequencer.give_back();
+        self.batch = sequencer.new_batch(self.topic_id);
+    }
+
+    /// Decides one, and has it wait until that is durable.
+    fn decide(&mut self, waiting: Waiting) {
+        if let Some(fault) = &self.stuck {
+            let fault = fault.clone();
+            return self.tell(waiting, Err(fault));
+        }
+        let desk = self.desk;
+        let mut sequencer = desk.lock();
+        let began = self.batch.next_sequence();
+        let failed = match waiting {
+            Waiting::Decision(asked) => match decided(asked, &mut sequencer, &mut self.batch) {
+                Ok(asked) => {
+                    self.waiting.push(Waiting::Decision(asked));
+                    None
+                }
+                Err(fault) => Some(fault),
+            },
+            Waiting::Together(all) => {
+                let (mut failed, mut together) = (None, Vec::with_capacity(all.len()));
+                for asked in all {
+                    match decided(asked, &mut sequencer, &mut self.batch) {
+                        Ok(asked) => together.push(asked),
+                        Err(fault) => failed = Some(fault),
+                    }
+                }
+                self.waiting.push(Waiting::Together(together));
+                failed
+            }
+            Waiting::Act(mut act) => match act.run(&mut sequencer, &mut self.batch) {
+                Ok(()) => {
+                    self.waiting.push(Waiting::Act(act));
+                    None
+                }
+                Err(fault) => {
+                    act.tell(Ok(()));
+                    Some(fault)
+                }
+            },
+            Waiting::Notice(notice) => {
+                let failed = sequencer.record_notice(notice, &mut self.batch).err();
+                self.waiting.push(Waiting::Notice(notice));
+                failed
+            }
+        };
+        self.end(&mut sequencer, began, failed);
+    }
+
+    fn tick(&mut self) {
+        let mut sequencer = self.desk.lock();
+        if sequencer.has_deadlines() {
+            let began = self.batch.next_sequence();
+            let failed = sequencer.tick(&mut self.batch).err();
+            self.end(&mut sequencer, began, failed);
+        }
+    }
+
+    /// A group is written whole or not at all: what a fault left half done takes the whole batch with it, with all it
+    /// claimed, and whoever waits for it is told.
+    fn end(&mut self, sequencer: &mut Sequencer, began: u64, failed: Option<EngineFault>) {
+        if let Some(fault) = failed.filter(|_| self.batch.next_sequence() != began) {
+            sequencer.drop_building();
+            self.batch = sequencer.new_batch(self.topic_id);
+            for one in std::mem::take(&mut self.waiting) {
+                self.tell(one, Err(fault.clone()));
+            }
+        }
+        sequencer.reached(&self.batch);
+    }
+
+    /// Sends out what was built. An error says that it is time to end.
+    fn ship(&mut self) -> Result<(), ()> {
+        if self.batch.is_empty() {
+            if std::mem::take(&mut self.has_turn) {
+                self.send(Work::Pass)?;
+            }
+            if self.waiting.is_empty() {
+                return if self.stopping && self.again.is_empty() { Err(()) } else { Ok(()) };
+            }
+            // Only replays are waiting, and all they refer to is durable.
+            let waiting = std::mem::take(&mut self.waiting);
+            if self.is_shared {
+                let after = self.desk.lock().shipped_head();
+                self.writing = true;
+                return self.send(Work::Job(Job { after, batch: None, waiting }));
+            }
+            for one in waiting {
+                self.tell(one, Ok(()));
+            }
+            return Ok(());
+        }
+        let mut sequencer = self.desk.lock();
+        let full = std::mem::replace(&mut self.batch, sequencer.new_batch(self.topic_id));
+        let Some(full) = full.seal() else { return Ok(()) };
+        sequencer.ship(full.head(), full.last_timestamp());
+        self.batch = sequencer.new_batch(self.topic_id);
+        drop(sequencer);
+        (self.writing, self.has_turn) = (true, false);
+        let waiting = std::mem::take(&mut self.waiting);
+        self.send(Work::Job(Job { after: full.after(), batch: Some(full), waiting }))
+    }
+
+    fn send(&self, work: Work) -> Result<(), ()> {
+        self.jobs.send(work).map_err(drop)
+    }
+
+    fn tell(&self, waiting: Waiting, result: Result<(), EngineFault>) {
+        waiting.tell(result, &*self.watch.observer);
+    }
+}
+
+/// A candidate with its decision; one that cannot be decided is told so.
+fn decided(
+    mut asked: Asked,
+    sequencer: &mut Sequencer,
+    batch: &mut BatchBuilder<'_>,
+) -> Result<Asked, EngineFault> {
+    match sequencer.decide(&mut asked.candidate, batch) {
+        Ok(decided) => {
+            asked.decided = Some(decided);
+            Ok(asked)
+        }
+        Err(fault) => {
+            (asked.reply)(Err(fault.clone()));
+            Err(fault)
+        }
+    }
+}

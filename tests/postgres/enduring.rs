@@ -1,0 +1,182 @@
+//! Replicas that are killed and paused, a server that is restarted and killed, connections that are cut: under load, what
+//! was acknowledged is there afterwards, once, and everybody agrees.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use crate::cluster::{Cluster, until, url};
+use crate::proxy::{Cut, Proxy};
+use crate::replicas::{Connection, Replica, all_agree, fleet};
+use crate::specs::plain;
+
+/// Where the replicas are; they listen elsewhere after a restart.
+type Addresses = Mutex<Vec<(SocketAddr, String)>>;
+
+/// Callers that never give up: each asks one replica after the other, until it has a decision.
+struct Load<'l> {
+    addresses: &'l Addresses,
+    stop: AtomicBool,
+    acknowledged: Mutex<HashMap<String, Json>>,
+    count: AtomicUsize,
+}
+
+impl Load<'_> {
+    fn call(&self, caller: usize) {
+        for n in 0.. {
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
+            let spec = plain(&format!("load{caller}x{n:06}"));
+            let decision = self.insist(caller + n, &spec);
+            let handoff_id = spec["handoffId"].as_str().unwrap().to_owned();
+            self.acknowledged.lock().unwrap().insert(handoff_id, decision);
+            self.count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn insist(&self, first: usize, spec: &Json) -> Json {
+        let (mut found, mut asked) = (Json::Null, first);
+        until(|| {
+            let (address, admin) = {
+                let addresses = self.addresses.lock().unwrap();
+                addresses[asked % addresses.len()].clone()
+            };
+            asked += 1;
+            // One that is paused says nothing at all.
+            let mut connection = Connection::to(address, &admin).within(Duration::from_secs(1));
+            let reply = connection.post("/v1/handoffs", &spec.to_string());
+            let Some(reply) = reply.filter(|reply| matches!(reply.status, 200 | 201)) else { return false };
+            found = reply.json();
+            assert_eq!(found["decision"], "allowed", "{found}");
+            true
+        });
+        found
+    }
+
+    /// Waits until decisions have come again.
+    fn goes_on(&self) {
+        let before = self.count.load(Ordering::Acquire);
+        until(|| self.count.load(Ordering::Acquire) >= before + 30);
+    }
+}
+
+/// Nobody calls any more once the test is over, however it ends.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn note(addresses: &Addresses, place: usize, replica: &Replica) {
+    addresses.lock().unwrap()[place] = (replica.address, replica.admin.clone());
+}
+
+#[test]
+fn what_was_acknowledged_is_there_once_whatever_was_killed_paused_or_cut() {
+    let cluster = Cluster::start();
+    let database = cluster.database();
+    let mut fleet = fleet(&cluster.url(&database), 3);
+    let addresses: Addresses =
+        Mutex::new(fleet.iter().map(|replica| (replica.address, replica.admin.clone())).collect());
+    let load = Load {
+        addresses: &addresses,
+        stop: AtomicBool::new(false),
+        acknowledged: Mutex::default(),
+        count: AtomicUsize::new(0),
+    };
+    std::thread::scope(|scope| {
+        let _over = Over(&load.stop);
+        (0..6).for_each(|caller| {
+            drop(scope.spawn({
+                let load = &load;
+                move || load.call(caller)
+            }))
+        });
+        load.goes_on();
+        for round in 0..crate::short_or_long(1, 20) {
+            fleet[round % 3].kill_and_restart();
+            note(&addresses, round % 3, &fleet[round % 3]);
+            load.goes_on();
+            // For longer than the server lets anybody keep the others waiting, so that it may lose its turn.
+            let paused = &fleet[(round + 1) % 3];
+            paused.signal("STOP");
+            load.goes_on();
+            std::thread::sleep(Duration::from_millis(2_500));
+            load.goes_on();
+            paused.signal("CONT");
+            load.goes_on();
+            for _ in 0..5 {
+                cluster.psql(
+                    "postgres",
+                    &format!(
+                        "select pg_terminate_backend(pid) from pg_stat_activity where datname = '{database}'"
+                    ),
+                );
+                load.goes_on();
+            }
+            cluster.crash();
+            load.goes_on();
+            cluster.restart();
+            load.goes_on();
+        }
+    });
+    let events = all_agree(&fleet);
+    let mut decided: HashMap<&str, Vec<u64>> = HashMap::new();
+    for (at, event) in events.iter().enumerate() {
+        let stream = event["stream"]["stream_id"].as_str().unwrap();
+        if let Some(handoff_id) = stream.strip_prefix("task:").and_then(|task| task.split(':').next())
+            && event["type"] == "gate.decided"
+        {
+            assert_eq!(event["payload"]["decision"], "allowed", "{event}");
+            decided.entry(handoff_id).or_default().push(at as u64 + 1);
+        }
+    }
+    let acknowledged = load.acknowledged.into_inner().unwrap();
+    assert!(acknowledged.len() > 300, "{}", acknowledged.len());
+    for (handoff_id, decision) in &acknowledged {
+        let told = decision["ledger"]["sequence"].as_u64().unwrap();
+        assert_eq!(decided.get(handoff_id.as_str()), Some(&vec![told]), "{handoff_id}: {decision}");
+    }
+    assert_eq!(decided.len(), acknowledged.len(), "nobody else asked for anything");
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_is_settled_before_anybody_is_told() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    let proxy = Proxy::to(cluster.port);
+    let near = fleet(&cluster.url(&database), 1).remove(0);
+    let far = fleet(&url(proxy.port, &database), 1).remove(0);
+    for (n, cut) in [Cut::CommitAnswer, Cut::Commit, Cut::AfterCommit].into_iter().enumerate() {
+        let spec = plain(&format!("settled{n:04}"));
+        proxy.cut_next(cut);
+        // Known to be there, or known not to be and done again: either way it is decided.
+        let decided = far.post("/v1/handoffs", &spec);
+        assert_eq!(decided.status, 201, "{n}: {decided:?}");
+        assert!(proxy.has_cut(), "{n}");
+        let again = near.post("/v1/handoffs", &spec).json();
+        assert_eq!((&again["replayed"], &again["ledger"]), (&true.into(), &decided.json()["ledger"]), "{n}");
+    }
+    // Out of reach it is not ready, after two seconds also because it does not know what others do.
+    proxy.refuse(true);
+    proxy.cut_all();
+    until(|| far.ready().1["failing"].to_string().contains("has not seen the end of the ledger"));
+    assert_eq!(
+        far.post("/v1/handoffs", &plain("settled0000")).status,
+        503,
+        "not even what it has decided before"
+    );
+    assert_eq!(near.post("/v1/handoffs", &plain("settled9999")).status, 201);
+    proxy.refuse(false);
+    until(|| far.ready().0 == 200);
+    let replayed = far.post("/v1/handoffs", &plain("settled9999"));
+    assert_eq!((replayed.status, &replayed.json()["replayed"]), (200, &true.into()), "{replayed:?}");
+    all_agree(&[near, far]);
+}
