@@ -275,7 +275,7 @@ impl Verify {
                     })
                 } else {
                     let Committed { topic_id, head, ledger } = committed(files)?;
-                    ledger.verify(&topic_id, head.sequence, &checkpoints)
+                    ledger.verify(&topic_id, head.sequence, &checkpoints, &mut |_| {})
                 }
             }
         };
