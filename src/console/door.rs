@@ -33,7 +33,8 @@ pub(super) async fn enter(console: Arc<Console>, request: Request) -> Response {
     let mut response = match tokio::time::timeout(patience, answer(console, request)).await {
         Ok(response) => response,
         Err(_) => {
-            let problem = Problem::new(Kind::NotDurable, "the page took too long");
+            let problem = Problem::new(Kind::NotDurable, "the page took too long")
+                .hint("if it was an act, whether it was done is in the ledger: look before you do it again");
             problem_page(Frame::outside("", clock::now()), &problem)
         }
     };
@@ -302,6 +303,7 @@ fn follow_link(console: &Console, headers: &HeaderMap, fields: &Fields, now: Tim
 fn begin(console: &Console, caller: &Caller, next: &str, now: Timestamp) -> Option<Response> {
     let random = random::secret_bytes::<32>().ok()?;
     let secret = console.app.sessions.begin(caller, &random, now)?;
+    tracing::info!(name = caller.name().as_str(), role = caller.role().as_str(), "a console session began");
     let mut response = see_other(next);
     set_cookie(console, &mut response, secret.expose(), limits::SESSION_S);
     Some(response)
