@@ -420,6 +420,9 @@ pub const WEB_ADDRESSES_MAX: usize = 4;
 pub const WEB_CONNECT_MS: u64 = 5_000;
 pub const WEB_HEADERS_BYTES_MAX: usize = 64 * 1024;
 
+/// Names that are looked up at once; each holds a thread until it is over.
+pub const WEB_LOOK_UPS_MAX: usize = 32;
+
 /// Push configs of one task, of one owner, and of all; characters of a token or credentials in one; and what the document
 /// with a task's configs may weigh.
 pub const PUSH_CONFIGS_OF_TASK_MAX: usize = 10;
@@ -438,6 +441,9 @@ pub const PUSH_PROGRESS_MS: u64 = 1_000;
 pub const PUSH_AT_ONCE_MAX: usize = 64;
 pub const PUSH_AT_ONCE_OF_OWNER_MAX: usize = 16;
 pub const PUSH_UPDATES_AT_ONCE: usize = 8;
+
+/// Tasks that are read at once for those who are to be told: requests of others are read, too.
+pub const PUSH_READS_AT_ONCE: usize = 4;
 
 /// How long one notification may take, and how long it is tried again, unless an operator sets it; how long the pause
 /// between two tries is at first, and at most.

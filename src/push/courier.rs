@@ -136,6 +136,7 @@ pub struct Courier {
     /// Rung when somebody asks to be told.
     asked: Notify,
     at_once: Semaphore,
+    reading: Semaphore,
     of_owners: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
@@ -163,6 +164,7 @@ impl Courier {
             bell: Notify::new(),
             asked: Notify::new(),
             at_once: Semaphore::new(limits::PUSH_AT_ONCE_MAX),
+            reading: Semaphore::new(limits::PUSH_READS_AT_ONCE),
             of_owners: Mutex::default(),
         }
     }
@@ -318,7 +320,11 @@ impl Courier {
         let Ok(_own_place) = of_owner.acquire().await else { return Round::Idle };
         let Ok(_place) = self.at_once.acquire().await else { return Round::Idle };
         let (owner, from) = (&registration.owner, registration.delivered + 1);
-        let updates = match source.updates(task, owner, from, limits::PUSH_UPDATES_AT_ONCE).await {
+        let read = {
+            let Ok(_turn) = self.reading.acquire().await else { return Round::Idle };
+            source.updates(task, owner, from, limits::PUSH_UPDATES_AT_ONCE).await
+        };
+        let updates = match read {
             Ok(updates) if updates.is_empty() => return Round::Idle,
             Ok(updates) => updates,
             Err(Unreadable::Later) => return Round::NotNow,
