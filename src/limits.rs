@@ -130,6 +130,10 @@ pub const PROBE_BYTES: usize = 4 * 1024;
 /// How far the clock may be behind the ledger before somebody should look at it.
 pub const CLOCK_BEHIND_S: i64 = 2;
 
+/// Threads that wait for files, for the views and for names; each keeps a few MiB at hand while there is work. More than
+/// that at once wait their turn.
+pub const BLOCKING_THREADS_MAX: usize = 128;
+
 /// Rows of a page unless its reader asks for another number.
 pub const PAGE_ROWS: usize = 50;
 

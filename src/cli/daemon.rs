@@ -98,7 +98,10 @@ impl Daemon {
         stop: impl FnOnce() -> std::io::Result<S>,
     ) -> Result<(), Failure> {
         let Self { app, listening, workspace, .. } = self;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .max_blocking_threads(limits::BLOCKING_THREADS_MAX)
+            .enable_all()
+            .build()?;
         // It listens already, so whoever is told can connect.
         notify::tell("READY=1");
         let served = runtime.block_on(async {
