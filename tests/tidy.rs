@@ -113,9 +113,19 @@ fn is_hand(name: &str) -> bool {
         "engine/threads.rs",
     ];
     HANDS.contains(&name)
-        || ["a2a/client/", "os/", "cli/", "console/", "gateway/", "http/", "views/", "web/", "ledger/postgres/"]
-            .iter()
-            .any(|room| name.starts_with(room))
+        || [
+            "a2a/client/",
+            "os/",
+            "cli/",
+            "console/",
+            "gateway/",
+            "http/",
+            "views/",
+            "web/",
+            "ledger/postgres/",
+        ]
+        .iter()
+        .any(|room| name.starts_with(room))
         || name == "main.rs"
 }
 
