@@ -50,8 +50,7 @@ async fn run(streams: usize, seconds: usize) {
     let at_start = daemon.resident_mib();
     println!("{streams} streams, an event a second in each, {seconds} s");
     println!("resident at the start      {at_start:>8.1} MiB");
-    let prepared = each(&daemon, streams, |agent, n| async move { agent.hand_over(n).await }).await;
-    drop(prepared);
+    each(&daemon, streams, |agent, n| async move { agent.hand_over(n).await }).await;
     let before = daemon.resident_mib();
     println!("with the tasks             {before:>8.1} MiB");
 
@@ -62,8 +61,7 @@ async fn run(streams: usize, seconds: usize) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let (cpu_before, opened) = (daemon.cpu_s(), daemon.resident_mib());
-    let per_stream = (opened - before) * 1024.0 / streams as f64;
-    println!("with the streams           {opened:>8.1} MiB  {per_stream:.0} KiB each");
+    println!("when all have just come    {opened:>8.1} MiB");
 
     let began = Instant::now();
     let mut first_second = 0.0;
@@ -90,15 +88,14 @@ async fn run(streams: usize, seconds: usize) {
         follower.await.unwrap();
     }
     let events = streams * seconds;
-    let mut latencies = board.latencies.lock().unwrap();
+    let mut latencies = std::mem::take(&mut *board.latencies.lock().unwrap());
     assert_eq!(latencies.len(), events, "every event is told once");
     latencies.sort_unstable();
     let percentile =
         |share: f64| f64::from(latencies[((events as f64 * share) as usize).min(events - 1)]) / 1000.0;
-    println!(
-        "after {events:>7} events       {at_the_end:>8.1} MiB  {:.0} events a second",
-        events as f64 / elapsed
-    );
+    let per_stream = (at_the_end - before) * 1024.0 / streams as f64;
+    println!("after {events:>7} events       {at_the_end:>8.1} MiB  {per_stream:.0} KiB for each stream");
+    println!("events a second            {:>8.0}", events as f64 / elapsed);
     println!("processor                  {:>8.2} s a second", cpu / elapsed);
     println!(
         "reported to read, ms       p50 {:.1}  p95 {:.1}  p99 {:.1}  max {:.1}",
@@ -189,7 +186,7 @@ async fn follow(daemon: Arc<Daemon>, board: Arc<Board>, n: usize) {
 }
 
 /// Has the agents do one thing for each task, each agent for its share, one after the other.
-async fn each<F, Fut>(daemon: &Arc<Daemon>, streams: usize, act: F) -> Vec<()>
+async fn each<F, Fut>(daemon: &Arc<Daemon>, streams: usize, act: F)
 where
     F: Fn(Agent, usize) -> Fut + Clone + Send + 'static,
     Fut: Future<Output = Agent> + Send,
@@ -203,11 +200,9 @@ where
             }
         })
     });
-    let mut done = Vec::new();
     for share in shares.collect::<Vec<_>>() {
-        done.push(share.await.unwrap());
+        share.await.unwrap();
     }
-    done
 }
 
 /// Whoever submits and reports, on one connection.
