@@ -320,6 +320,8 @@ impl Both {
         if self.chance.percent(15) {
             let wait = *self.chance.one(&[1, 1_000, 60_000, 301_000]);
             self.clock.0.fetch_add(wait, Ordering::Relaxed);
+            // The sequencer looks at what is due by itself, too, and how soon is for the machine to say.
+            self.nudge();
         }
         self.note(format!("submit (judged at {judged_at}, stale {is_stale}): {spec}"));
         let dry = self.chance.percent(10);
