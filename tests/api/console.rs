@@ -8,9 +8,9 @@ use super::route::{Agent, KEY, Scene};
 use super::wire::{Reply, Request, send};
 
 /// Somebody with a session.
-struct Visitor<'d> {
+pub(crate) struct Visitor<'d> {
     daemon: &'d Daemon,
-    cookie: String,
+    pub(crate) cookie: String,
 }
 
 fn ask(daemon: &Daemon, request: &Request) -> Reply {
@@ -54,7 +54,7 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
 }
 
 impl<'d> Visitor<'d> {
-    fn log_in(daemon: &'d Daemon, token: &str) -> Self {
+    pub(crate) fn log_in(daemon: &'d Daemon, token: &str) -> Self {
         let reply = ask(daemon, &form("/console/login", &[("token", token)]));
         assert_eq!((reply.status, reply.header("location")), (303, Some("/console")), "{reply:?}");
         Self::of(daemon, &reply)
@@ -73,7 +73,7 @@ impl<'d> Visitor<'d> {
         request.header("Cookie", &format!("other=1; {}", self.cookie))
     }
 
-    fn get(&self, target: &str) -> Reply {
+    pub(crate) fn get(&self, target: &str) -> Reply {
         ask(self.daemon, &self.with(Request::new("GET", target)))
     }
 
@@ -90,7 +90,7 @@ impl<'d> Visitor<'d> {
     }
 }
 
-const PAGES: &[&str] = &[
+pub(crate) const PAGES: &[&str] = &[
     "/console",
     "/console/",
     "/console/handoffs",

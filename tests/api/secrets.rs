@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use serde_json::{Value as Json, json};
 
+use super::console::{PAGES, Visitor};
 use super::harness::{Daemon, ROUTER, location, spec};
 use super::wire::Request;
 
@@ -228,7 +229,20 @@ fn two_hundred_canaries_are_found_nowhere() {
     let tasks = over_a2a(&daemon, &canaries, &router);
     assert!(canaries.count() >= 200, "{}", canaries.count());
 
+    look_at_the_console(&daemon, &canaries, &taken, &rita);
     look_everywhere(&daemon, &canaries, (&taken, &tasks), &auditor);
+}
+
+/// An operator is shown work and words, and never a secret; whoever has no session is shown nothing.
+fn look_at_the_console(daemon: &Daemon, canaries: &Canaries, taken: &[Json], operator: &str) {
+    let visitor = Visitor::log_in(daemon, operator);
+    canaries.is(Kind::Secret, "a session", visitor.cookie.split_once('=').unwrap().1);
+    let own = taken.iter().map(|spec| format!("/console/handoffs/{}", spec["handoffId"].as_str().unwrap()));
+    for page in PAGES.iter().map(|page| (*page).to_owned()).chain(own) {
+        canaries.absent(&[Kind::Secret], &page, &visitor.get(&page).text());
+        let closed = super::wire::send(daemon.address, &Request::new("GET", &page));
+        canaries.absent(&ALL, &format!("{page} without a session"), &closed.text());
+    }
 }
 
 fn look_everywhere(
