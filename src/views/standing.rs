@@ -13,6 +13,10 @@ const IN_FLIGHT: [Status; 4] = [Status::Available, Status::Claimed, Status::Work
 pub(super) const OPEN: &str = "FROM handoffs h CROSS JOIN attempts a ON a.created = h.current
     WHERE h.status = ?1 AND (?2 IS NULL OR +h.route = ?2) AND (?3 IS NULL OR a.mode = ?3)";
 
+/// The newest open ones alone, however many there are: for whoever only wants to know about how many.
+pub(super) const NEWEST_OPEN: &str =
+    "SELECT current, route FROM handoffs WHERE status = ?1 ORDER BY handoff DESC LIMIT ?4";
+
 /// Reads the whole table. An index would cost every mention a write, for a question that is asked by hand.
 const OF_MESSAGE: &str = "SELECT h.handoff_id FROM attempts a CROSS JOIN handoffs h ON h.handoff = a.handoff
     WHERE a.message_id = ?1 GROUP BY h.handoff ORDER BY max(a.created) DESC LIMIT ?2";
@@ -48,6 +52,39 @@ impl Reader {
             }
         }
         Ok((rows, total))
+    }
+
+    /// About how many handoffs are in flight there, and whether that is all: of each status, only so many of the newest
+    /// are looked at.
+    pub fn about_in_flight(
+        &self,
+        route: Option<&str>,
+        mode: Option<&str>,
+        looked_at_max: usize,
+    ) -> Result<(u64, bool), ViewsFault> {
+        let moment = self.moment()?;
+        let word = |text: Option<&str>| match text {
+            None => Ok(Some(None)),
+            Some(text) => Ok::<_, ViewsFault>(number_of(&moment, text)?.map(Some)),
+        };
+        let (mut total, mut is_all) = (0, true);
+        let (Some(route), Some(mode)) = (word(route)?, word(mode)?) else { return Ok((total, is_all)) };
+        for status in IN_FLIGHT {
+            let Some(status) = number_of(&moment, status.as_str())? else { continue };
+            let counting = format!(
+                "SELECT count(*), coalesce(sum((?2 IS NULL OR h.route = ?2) AND
+                 (?3 IS NULL OR (SELECT mode FROM attempts WHERE created = h.current) = ?3)), 0)
+                 FROM ({NEWEST_OPEN}) h"
+            );
+            let mut statement = moment.prepare_cached(&counting)?;
+            let (seen, counted): (u64, u64) = statement
+                .query_row((status, route, mode, looked_at_max as i64), |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
+            total += counted;
+            is_all &= seen < looked_at_max as u64;
+        }
+        Ok((total, is_all))
     }
 
     /// The handoffs that a message led to, accepted or refused, the newest first.

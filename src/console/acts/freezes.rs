@@ -6,6 +6,7 @@ use super::super::door::Visit;
 use super::{Input, Plan, needed};
 use crate::callers::Act;
 use crate::http::{Ask, Problem};
+use crate::limits;
 
 /// The body of the request, and its scope in words.
 fn scope(visit: &Visit) -> Result<(Json, String), Problem> {
@@ -54,10 +55,16 @@ pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {
     let (body, words) = scope(visit)?;
     let said = |name: &str| body.get(name).and_then(Json::as_str).map(str::to_owned);
     let (route, mode) = (said("routeKey"), said("mode"));
-    let in_flight =
-        visit.console.app.ask(move |reader| reader.in_flight(route.as_deref(), mode.as_deref(), 1)).await;
+    let in_flight = visit
+        .console
+        .app
+        .ask(move |reader| {
+            reader.about_in_flight(route.as_deref(), mode.as_deref(), limits::IN_FLIGHT_LISTED_MAX)
+        })
+        .await;
     let in_flight = match in_flight {
-        Ok((_, total)) => format!("{total} handoffs are in flight there. They are not stopped."),
+        Ok((total, true)) => format!("{total} handoffs are in flight there. They are not stopped."),
+        Ok((total, false)) => format!("At least {total} handoffs are in flight there. They are not stopped."),
         Err(_) => "What is in flight cannot be counted now; it is not stopped.".to_owned(),
     };
     Ok(Plan {

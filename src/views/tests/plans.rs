@@ -115,6 +115,7 @@ fn every_single_answer_and_claim_is_one_read_by_an_index() {
         attempt::HEAD,
         attempt::ATTEMPT,
         tally::MINUTES,
+        standing::NEWEST_OPEN,
     ] {
         plan(&reader, sql);
     }

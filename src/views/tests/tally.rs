@@ -102,6 +102,19 @@ fn a_handoff_leads_to_those_that_name_it_each_once() {
 }
 
 #[test]
+fn what_is_in_flight_is_counted_as_far_as_it_is_looked_at() {
+    let place = Place::new();
+    let steps: Vec<Step> = (0..5).map(|n| submission(n, None, "allowed")).collect();
+    let _views = holding(&place.path, &History::of(&steps).entries);
+    let reader = Reader::open(&place.path).unwrap();
+    let count = |route: Option<&str>, max| reader.about_in_flight(route, None, max).unwrap();
+    assert_eq!(count(None, 10), (5, true));
+    assert_eq!(count(None, 3), (3, false));
+    assert_eq!(count(Some(&route(0)), 10), (5, true));
+    assert_eq!(count(Some("no such route"), 10), (0, true));
+}
+
+#[test]
 fn what_was_decided_before_is_left_out() {
     let place = Place::new();
     let history = History::of(&[submission(0, None, "denied")]);
