@@ -168,6 +168,9 @@ pub const MEMORY_LEDGER_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// What one batch may hold before it goes out, even if more is waiting.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Memory of a batch that is kept for the next one; what an unusually large one took is given back.
+pub const BATCH_ROOM_KEPT_BYTES: usize = 2 * 1024 * 1024;
+
 /// Hops along the parentHandoffId chain, and accepted mentions in one correlationId.
 pub const LINEAGE_HOPS_MAX: u32 = 8;
 pub const LINEAGE_MENTIONS_MAX: u32 = 8;
@@ -175,9 +178,11 @@ pub const LINEAGE_MENTIONS_MAX: u32 = 8;
 /// Rows of the delegation log in the state file; refusals may take half of them.
 pub const DELEGATION_LOG_MAX: usize = 500;
 
-/// A state file up to this size is published with every batch; a larger one at most so often.
+/// A state file up to this size is published with every batch; a larger one at most so often, and with a rest of so many
+/// times as long as it took.
 pub const STATE_BYTES_EACH_BATCH: usize = 256 * 1024;
 pub const STATE_INTERVAL_MS: u64 = 50;
+pub const STATE_RESTS_PER_PUBLISH: u32 = 9;
 
 /// A checkpoint is signed after so many entries, and when the gateway stops.
 pub const CHECKPOINT_ENTRIES: u64 = 10_000;
@@ -298,6 +303,7 @@ pub const CLAIM_FILTER_NAMES_MIN: usize = 64 * 1024;
 
 /// A snapshot of the state is kept after so many entries and when the gateway stops, unless it is larger than this.
 pub const SNAPSHOT_ENTRIES: u64 = 50_000;
+pub const SNAPSHOT_BYTES_PER_ENTRY: u64 = 128;
 pub const SNAPSHOT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Entries that the views may be behind before the writer waits for them.

@@ -11,12 +11,14 @@ use crate::os::files;
 use crate::proof::Seed;
 use crate::state::{StateView, StateWatch, names_entry, open_snapshot};
 
-/// Leaves a snapshot every so many entries.
+/// Leaves a snapshot every so many entries: a large one more rarely, so that snapshots never weigh more than a small part
+/// of the ledger.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     state: StateWatch,
     topic_id: String,
-    last_sequence: u64,
+    /// The entry from which on the next one is due.
+    next_sequence: u64,
     path: PathBuf,
     seed: Arc<Seed>,
 }
@@ -29,24 +31,31 @@ impl Snapshots {
         path: PathBuf,
         seed: Arc<Seed>,
     ) -> Self {
-        Self { state, topic_id: topic_id.to_owned(), last_sequence: sequence, path, seed }
+        let next_sequence = next_after(sequence, 0);
+        Self { state, topic_id: topic_id.to_owned(), next_sequence, path, seed }
     }
 
     /// The ledger has come so far, at least.
     pub(super) fn reached(&mut self, sequence: u64) {
         // One that could not be written is made up for by the next; without any the ledger is read.
-        if sequence >= self.last_sequence + limits::SNAPSHOT_ENTRIES {
-            self.last_sequence = sequence;
-            let _ = self.write();
+        if sequence >= self.next_sequence {
+            let bytes = self.write().unwrap_or_default();
+            self.next_sequence = next_after(sequence, bytes);
         }
     }
 
-    pub(super) fn write(&self) -> io::Result<()> {
+    /// Leaves one now, and says how large it is; nothing where the state is too large to be worth it.
+    pub(super) fn write(&self) -> io::Result<usize> {
         match self.state.snapshot(&self.topic_id, &self.seed) {
-            Some(text) => files::replace_private(&self.path, text.as_bytes()),
-            None => Ok(()),
+            Some(text) => files::replace_private(&self.path, text.as_bytes()).map(|()| text.len()),
+            None => Ok(limits::SNAPSHOT_BYTES_MAX),
         }
     }
+}
+
+/// When the next one is due after one of so many bytes.
+fn next_after(sequence: u64, bytes: usize) -> u64 {
+    sequence + limits::SNAPSHOT_ENTRIES.max(bytes as u64 / limits::SNAPSHOT_BYTES_PER_ENTRY)
 }
 
 /// The view to start from: the snapshot's if it is of this very ledger and not ahead of what was published.
@@ -67,4 +76,18 @@ pub(super) fn start_from(
         return Ok(empty);
     }
     Ok(if ledger.has(head).map_err(bad_ledger)? { view } else { empty })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_snapshot_is_followed_by_the_next_one_later() {
+        assert_eq!(next_after(7, 0), 7 + limits::SNAPSHOT_ENTRIES);
+        assert_eq!(next_after(7, 1_000_000), 7 + limits::SNAPSHOT_ENTRIES);
+        let largest = next_after(0, limits::SNAPSHOT_BYTES_MAX);
+        assert_eq!(largest, limits::SNAPSHOT_BYTES_MAX as u64 / limits::SNAPSHOT_BYTES_PER_ENTRY);
+        assert!(largest <= 300_000, "as many entries as a start reads in a second or so");
+    }
 }

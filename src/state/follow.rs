@@ -2,13 +2,14 @@
 //!
 //! While the document is small it is published with every batch, before anybody is answered. A large one would
 //! cost every batch more than the batch itself, so it is published by a thread of its own, at most
-//! [`limits::STATE_INTERVAL_MS`] behind; `ledger.sequence` in it tells how far it goes.
+//! [`limits::STATE_INTERVAL_MS`] behind, or nine times as long as a document takes that takes longer;
+//! `ledger.sequence` in it tells how far it goes.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::publish::{Publisher, Replaced};
 use super::snapshot::seal_snapshot;
@@ -161,7 +162,29 @@ impl Follower for StateFollower {
 /// Publishes whenever something changed, then rests: so it is never further behind than one rest.
 fn publish_large(shared: &Shared, wakes: &Receiver<()>) {
     while wakes.recv().is_ok() {
+        let began = Instant::now();
         shared.publish();
-        std::thread::sleep(Duration::from_millis(limits::STATE_INTERVAL_MS));
+        std::thread::sleep(rest_after(began.elapsed()));
+    }
+}
+
+/// How long to rest after a document that took so long. One of many megabytes would otherwise take a processor of its
+/// own from those who decide: it takes at most a tenth of one.
+fn rest_after(took: Duration) -> Duration {
+    Duration::from_millis(limits::STATE_INTERVAL_MS).max(took * limits::STATE_RESTS_PER_PUBLISH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_that_takes_long_is_published_less_often() {
+        let check = |took_ms, rest_ms| {
+            assert_eq!(rest_after(Duration::from_millis(took_ms)), Duration::from_millis(rest_ms));
+        };
+        check(0, limits::STATE_INTERVAL_MS);
+        check(5, limits::STATE_INTERVAL_MS);
+        check(40, 360);
     }
 }
