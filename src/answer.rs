@@ -3,6 +3,7 @@
 //! Members that do not apply are absent. Schema: `docs/schemas/decision.schema.json`.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::contract::TaskSpec;
 use crate::dispatch::{self, AuditDelegation, Receipt, ReceiptFacts, Settled, receipt_until};
@@ -39,7 +40,7 @@ pub struct Answer {
     pub audit: Option<Audit>,
     /// What to send to the target: only of a committed `allowed` that may still be dispatched.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dispatch: Option<serde_json::Value>,
+    pub dispatch: Option<Box<RawValue>>,
     /// What lets the target check it offline; there whenever `dispatch` is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
@@ -143,7 +144,7 @@ impl Answer {
         decided: &Decided,
         spec: Option<&TaskSpec<'_>>,
         decided_at: Timestamp,
-        taken_along: Option<(serde_json::Value, Receipt)>,
+        taken_along: Option<(Box<RawValue>, Receipt)>,
     ) -> Self {
         let (dispatch, receipt) =
             taken_along.map_or((None, None), |(dispatch, receipt)| (Some(dispatch), Some(receipt)));
@@ -213,7 +214,7 @@ fn take_along(
     spec: &TaskSpec<'_>,
     until: Option<Timestamp>,
     outfit: &Outfit<'_>,
-) -> Option<(serde_json::Value, Receipt)> {
+) -> Option<(Box<RawValue>, Receipt)> {
     let route = outfit.policies.route(spec.routing.route_key.get()?.as_str())?;
     let settled = Settled { decided_at, running_hash: decided.ledger.running_hash };
     let dispatch = dispatch::payload(spec, route, &settled, outfit.keyring, outfit.now).ok()?;
@@ -228,7 +229,7 @@ fn take_along(
         expires_at: receipt_until(outfit.now, until),
     };
     let receipt = Receipt::sign(&facts, outfit.seed);
-    Some((dispatch.into_payload(), receipt))
+    Some((dispatch.into_raw()?, receipt))
 }
 
 /// A delegated handoff's line for the audit log; one that waits for a person has none until it is settled.

@@ -94,9 +94,13 @@ fn dispatch_with(
     payload(&TaskSpec::read(&document).0, route, settled, keyring, settled.decided_at)
 }
 
+fn payload_of(dispatch: &Dispatch) -> Json {
+    serde_json::from_str(dispatch.text()).unwrap()
+}
+
 fn dispatch(spec: &Json, route: &Route) -> Json {
     let settled = settled("0.0.1", at(NOW));
-    dispatch_with(spec, route, &settled, &keyring()).unwrap().into_payload()
+    payload_of(&dispatch_with(spec, route, &settled, &keyring()).unwrap())
 }
 
 /// Compares a payload with its golden file, or writes that if UPDATE is set.
@@ -235,10 +239,11 @@ fn the_digest_is_of_the_payload_as_it_is_sent_and_read_again() {
         (LIVE, route("plain", false)),
     ] {
         let made = dispatch_with(&json_of(spec), &route, &settled("0.0.1", at(NOW)), &keyring()).unwrap();
-        let text = serde_json::to_string_pretty(made.payload()).unwrap();
+        let text = serde_json::to_string_pretty(&payload_of(&made)).unwrap();
         let received = read(text.as_bytes(), limits::RECEIPT_FILE).unwrap();
         assert_eq!(made.digest(), Digest::of(&handoffd::proof::canonical(received.root())));
-        let other = serde_json_canonicalizer::to_string(made.payload()).unwrap();
+        let other = serde_json_canonicalizer::to_string(&payload_of(&made)).unwrap();
+        assert_eq!(made.text(), other, "what is sent is what was hashed");
         assert_eq!(made.digest(), Digest::of(other.as_bytes()));
     }
 }
@@ -252,7 +257,7 @@ fn a_decision_has_one_payload_and_another_decision_another_nonce() {
     let first = make("0.0.1", NOW);
     assert_eq!(first, make("0.0.1", NOW));
     let second = make("0.0.2", NOW);
-    assert_ne!(first.payload()["auth"]["nonce"], second.payload()["auth"]["nonce"]);
+    assert_ne!(payload_of(&first)["auth"]["nonce"], payload_of(&second)["auth"]["nonce"]);
     assert_ne!(first.digest(), second.digest());
     // Asked for later, it is the same payload.
     let body = json_of(MENTION).to_string();
@@ -268,7 +273,7 @@ fn a_payload_that_must_be_signed_and_cannot_be_is_not_made() {
     let make = |spec: &Json| dispatch_with(spec, &route, &settled("0.0.1", at(NOW)), &Keyring::default());
     assert!(matches!(make(&json_of(LIVE)), Err(DispatchFault::Signature(_))));
     let unsigned = make(&json_of(DIRECT)).unwrap();
-    assert_eq!(unsigned.payload().get("auth"), None);
+    assert_eq!(payload_of(&unsigned).get("auth"), None);
     let mut torn = json_of(DIRECT);
     torn["audit"]["requestId"] = json!(7);
     assert_eq!(make(&torn), Err(DispatchFault::NotWhole));
@@ -348,13 +353,13 @@ fn what_is_allowed_is_what_the_receiver_takes() {
         let judgement = judge(&document, &ground);
         let made = payload(&judgement.spec, route, &settled(&topic, now), &keyring, now);
         if judgement.verdict.decision() == Decision::Allowed {
-            let made = made.unwrap();
-            prop_assert!(receiver_takes(made.payload()), "{}", made.payload());
-            prop_assert!(schema.is_valid(made.payload()), "{}", made.payload());
+            let made = payload_of(&made.unwrap());
+            prop_assert!(receiver_takes(&made), "{made}");
+            prop_assert!(schema.is_valid(&made), "{made}");
             taken.set(taken.get() + 1);
         } else {
             // Nothing but these members was touched, so the receiver has something against one of them.
-            prop_assert!(made.map_or(true, |made| !receiver_takes(made.payload())), "{body}");
+            prop_assert!(made.map_or(true, |made| !receiver_takes(&payload_of(&made))), "{body}");
             refused.set(refused.get() + 1);
         }
         Ok(())
@@ -413,7 +418,7 @@ fn what_is_taken_along_fits_the_schema_of_a_decision_and_never_goes_with_a_check
     let judgement =
         judge(&document, &Ground { policies: &policies, keyring: &keyring, caller: Caller::Unchecked, now });
     let sealed = Sealed::of(&document);
-    let claims = Claims::of(&sealed, &judgement.spec, &judgement.verdict);
+    let claims = Claims::of(&judgement.spec, &judgement.verdict);
     let mut answer = Answer::of_check(&judgement, claims.as_ref(), now);
     assert_eq!(answer.decision, Decision::Allowed);
     let written = serde_json::to_value(&answer).unwrap();
@@ -441,7 +446,7 @@ fn what_is_taken_along_fits_the_schema_of_a_decision_and_never_goes_with_a_check
     };
     answer.handoff = Some(of_handoff(&packet).unwrap().handoff);
     answer.receipt = Some(Receipt::sign(&facts, &Seed::from_bytes(&[7; 32])));
-    answer.dispatch = Some(made.into_payload());
+    answer.dispatch = made.into_raw();
     let written = serde_json::to_value(&answer).unwrap();
     let errors: Vec<String> = schema.iter_errors(&written).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");

@@ -10,6 +10,7 @@ use jsonschema::types::JsonType;
 use serde_json::Value as Serde;
 
 use crate::json::{Items, Members, Value};
+use crate::proof::{write_canonical, write_display, write_object, write_text};
 
 /// The representation, as the validator knows it.
 #[derive(Debug)]
@@ -46,6 +47,35 @@ impl<'a> Made<'a> {
         match self {
             Self::Read(value) => Instance::Document(*value),
             other => Instance::Made(other),
+        }
+    }
+}
+
+impl Made<'_> {
+    /// The RFC 8785 form.
+    pub(crate) fn canonical(&self) -> String {
+        let mut text = String::with_capacity(1024);
+        self.write_canonical(&mut text);
+        text
+    }
+
+    fn write_canonical(&self, text: &mut String) {
+        match self {
+            Self::Null => text.push_str("null"),
+            Self::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
+            Self::Integer(integer) => write_display(text, integer),
+            Self::Text(made) => write_text(text, made),
+            Self::Read(value) => write_canonical(text, *value),
+            Self::Object(members) => {
+                // The names are ours, in ASCII: bytes sort like UTF-16.
+                let mut members: Vec<&(&'static str, Made<'_>)> = members.iter().collect();
+                members.sort_unstable_by_key(|(name, _)| *name);
+                write_object(text, |written| {
+                    for (name, made) in members {
+                        written.with(name, |text| made.write_canonical(text));
+                    }
+                });
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::Settled;
 use super::signing::{SCHEME, is_receiver_id, nonce};
 use crate::contract::{Made, MentionMode, Mode, TaskSpec};
-use crate::proof::{Key, canonical_json};
+use crate::proof::Key;
 use crate::timestamp::Timestamp;
 
 /// The envelope as the input schema is to judge it, before there is a decision: with an `auth` block of the
@@ -24,17 +24,16 @@ pub(super) fn unsigned(spec: &TaskSpec<'_>, at: Timestamp) -> Option<Json> {
     Some(map(spec, at, None)?.instance().to_json())
 }
 
-/// The envelope as it is sent.
-pub(super) fn signed(spec: &TaskSpec<'_>, settled: &Settled, key: Option<&Key>) -> Option<Json> {
+/// The envelope as it is sent, in canonical form.
+pub(super) fn signed(spec: &TaskSpec<'_>, settled: &Settled, key: Option<&Key>) -> Option<String> {
     let Settled { decided_at, running_hash } = settled;
     let Some(key) = key else {
-        return unsigned(spec, *decided_at);
+        return Some(map(spec, *decided_at, None)?.canonical());
     };
-    let auth = Auth { key_id: key.id(), nonce: nonce(running_hash.as_bytes()), signature: None };
-    let mut envelope = map(spec, *decided_at, Some(auth))?.instance().to_json();
-    let signature = key.sign(&canonical_json(&envelope))?;
-    envelope.get_mut("auth")?.as_object_mut()?.insert("signature".to_owned(), signature.into());
-    Some(envelope)
+    let auth = |signature| Auth { key_id: key.id(), nonce: nonce(running_hash.as_bytes()), signature };
+    let unsigned = map(spec, *decided_at, Some(auth(None)))?.canonical();
+    let signature = key.sign(unsigned.as_bytes())?;
+    Some(map(spec, *decided_at, Some(auth(Some(signature))))?.canonical())
 }
 
 struct Auth<'a> {

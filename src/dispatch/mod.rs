@@ -17,11 +17,12 @@ mod receipt;
 pub(crate) mod signing;
 
 use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 use crate::contract::TaskSpec;
 use crate::ledger::RunningHash;
 use crate::policy::{Profile, Route};
-use crate::proof::{Digest, Keyring, canonical_json};
+use crate::proof::{Digest, Keyring};
 use crate::timestamp::Timestamp;
 
 pub use delegation::AuditDelegation;
@@ -43,7 +44,8 @@ pub struct Settled {
 /// What the target is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
-    payload: Json,
+    /// In RFC 8785 form, so that it is hashed, signed and sent as one and the same text.
+    text: String,
     digest: Digest,
 }
 
@@ -68,12 +70,14 @@ impl std::fmt::Display for DispatchFault {
 impl std::error::Error for DispatchFault {}
 
 impl Dispatch {
-    pub fn payload(&self) -> &Json {
-        &self.payload
+    /// The payload, in its canonical form.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
-    pub fn into_payload(self) -> Json {
-        self.payload
+    /// The same, to be put into an answer as it is.
+    pub fn into_raw(self) -> Option<Box<RawValue>> {
+        RawValue::from_string(self.text).ok()
     }
 
     /// Over the RFC 8785 form of the payload as it is sent, `auth` included.
@@ -101,11 +105,11 @@ pub fn payload(
 ) -> Result<Dispatch, DispatchFault> {
     let mode = spec.mode.get().ok_or(DispatchFault::NotWhole)?;
     let key = signing::signing_key(route, mode, keyring, now).map_err(DispatchFault::Signature)?;
-    let payload = match route.profile {
-        Profile::Plain => plain::fill(spec, settled.decided_at),
+    let text = match route.profile {
+        Profile::Plain => plain::filled(spec, settled.decided_at),
         Profile::ExecutionPlaneV1 => execution_plane::signed(spec, settled, key),
     };
-    let payload = payload.ok_or(DispatchFault::NotWhole)?;
-    let digest = Digest::of(&canonical_json(&payload));
-    Ok(Dispatch { payload, digest })
+    let text = text.ok_or(DispatchFault::NotWhole)?;
+    let digest = Digest::of(text.as_bytes());
+    Ok(Dispatch { text, digest })
 }

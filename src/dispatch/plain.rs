@@ -7,7 +7,18 @@ use serde_json::Value as Json;
 
 use super::{ALLOWED, AuditDelegation};
 use crate::contract::TaskSpec;
+use crate::proof::{canonical, canonical_json};
 use crate::timestamp::Timestamp;
+
+/// The same in canonical form.
+pub(super) fn filled(spec: &TaskSpec<'_>, decided_at: Timestamp) -> Option<String> {
+    let text = match spec.is_delegated() {
+        // Nothing is written into it.
+        Some(false) => canonical(spec.block?),
+        _ => canonical_json(&fill(spec, decided_at)?),
+    };
+    String::from_utf8(text).ok()
+}
 
 /// The TaskSpec as it was sent, but for what the gateway writes; nothing if it could not be read.
 pub(super) fn fill(spec: &TaskSpec<'_>, decided_at: Timestamp) -> Option<Json> {

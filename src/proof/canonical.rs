@@ -15,6 +15,17 @@ pub fn canonical(value: Value<'_>) -> Vec<u8> {
     canonical_where(value, |_, _| true)
 }
 
+/// The canonical text of a value in a document, at the end of a text.
+pub(crate) fn write_canonical(out: &mut String, value: Value<'_>) {
+    let mut writer = Writer {
+        out: std::mem::take(out),
+        members: Vec::with_capacity(32),
+        keep: |_: Value<'_>, _: &str| true,
+    };
+    writer.value(value);
+    *out = writer.out;
+}
+
 /// The canonical bytes of a value without the members that `keep`, given their object and name, says no
 /// to.
 pub(crate) fn canonical_where(value: Value<'_>, keep: impl Fn(Value<'_>, &str) -> bool) -> Vec<u8> {

@@ -12,8 +12,8 @@ mod members;
 mod secret;
 
 pub(crate) use base64url::{from_base64url, to_base64url};
-pub(crate) use canonical::canonical_where;
 pub use canonical::{canonical, canonical_json};
+pub(crate) use canonical::{canonical_where, write_canonical};
 pub use digest::Digest;
 pub(crate) use digest::{from_hex, hex_digits, to_hex};
 pub use key::{Algorithm, Key, Purpose, Seed, SignatureFault};
