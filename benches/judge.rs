@@ -78,7 +78,7 @@ fn whole_verdict_and_claims(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| {
         let document = document(black_box(DELEGATED));
         let judgement = judge(&document, &floor.ground());
-        black_box(Claims::of(&Sealed::of(&document), &judgement.spec, &judgement.verdict))
+        black_box((Sealed::of(&document), Claims::of(&judgement.spec, &judgement.verdict)))
     });
 }
 

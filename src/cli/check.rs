@@ -8,7 +8,6 @@ use clap::Args;
 use super::printer::{BOLD, DIM, RED, decision, outcome};
 use super::{Context, Exit, Failure, body_failure, parse_time, read_task_spec};
 use crate::answer::Answer;
-use crate::contract::Sealed;
 use crate::gates::{Caller, Claims, Decision, Ground, judge};
 use crate::json;
 use crate::limits;
@@ -50,7 +49,7 @@ impl Check {
             let document =
                 json::read(&body, limits::TASK_SPEC).map_err(|fault| body_failure(path, &fault))?;
             let judgement = judge(&document, &ground);
-            let claims = Claims::of(&Sealed::of(&document), &judgement.spec, &judgement.verdict);
+            let claims = Claims::of(&judgement.spec, &judgement.verdict);
             answers.push(Answer::of_check(&judgement, claims.as_ref(), now));
         }
 

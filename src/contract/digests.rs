@@ -23,6 +23,8 @@ pub struct Sealed {
     pub text: String,
     pub task_spec_digest: Digest,
     pub content_digest: Digest,
+    /// Nothing where there is no intent.
+    pub intent_hash: Option<Digest>,
 }
 
 impl Sealed {
@@ -34,7 +36,8 @@ impl Sealed {
         let written = delegation.is_some_and(|block| block.members().any(|(name, _)| is_the_gateways(name)));
         // One and the same where the sender left the gateway's members alone.
         let content_digest = if written { content_digest(document) } else { task_spec_digest };
-        Self { text, task_spec_digest, content_digest }
+        let intent_hash = document.root().get("intent").filter(|intent| intent.is_object()).map(intent_hash);
+        Self { text, task_spec_digest, content_digest, intent_hash }
     }
 }
 

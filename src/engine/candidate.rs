@@ -1,6 +1,6 @@
 //! What a request task hands to the sequencer.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::epoch::Stamps;
 use super::facts::Facts;
@@ -11,7 +11,7 @@ use crate::gates::{Caller, Claims, Ground, Judgement, Verdict, judge};
 use crate::json::{BodyFault, read};
 use crate::limits;
 use crate::policy::PolicySet;
-use crate::proof::Keyring;
+use crate::proof::{Digest, Keyring};
 use crate::timestamp::Timestamp;
 
 /// A TaskSpec that was judged, and all that is needed to judge it again.
@@ -20,7 +20,8 @@ pub struct Candidate {
     purpose: Purpose,
     pub(super) body: Arc<str>,
     pub(super) ruling: Ruling,
-    pub(super) sealed: Sealed,
+    /// Made when it is judged for good; a dry run makes it when something has to be compared.
+    sealed: OnceLock<Sealed>,
     /// Nothing if not even a handoffId could be read.
     pub(super) facts: Option<Facts>,
     pub(super) correlation_id: Option<String>,
@@ -91,9 +92,12 @@ impl Candidate {
         let (sealed, claims, facts, correlation_id, stamps, evidence, verdict) = {
             let document = read(body.as_bytes(), limits::TASK_SPEC)?;
             let Judgement { spec, verdict } = judge(&document, &ground);
-            let sealed = Sealed::of(&document);
-            let claims = Claims::of(&sealed, &spec, &verdict);
-            let facts = Facts::of(&sealed, &spec);
+            let sealed = match purpose {
+                Purpose::Submit => OnceLock::from(Sealed::of(&document)),
+                Purpose::DryRun => OnceLock::new(),
+            };
+            let claims = Claims::of(&spec, &verdict);
+            let facts = Facts::of(&spec);
             let emits = purpose == Purpose::Submit && verdict.reasons().is_empty();
             let evidence = emits.then(|| evidence_of(&spec)).flatten();
             let correlation_id = spec.correlation_id.get().map(|id| id.to_string());
@@ -124,6 +128,23 @@ impl Candidate {
     /// Is it in somebody's name? Then its answer has a line for the delegation log.
     pub fn is_delegated(&self) -> bool {
         self.facts.as_ref().is_some_and(|facts| facts.delegation.is_some())
+    }
+
+    /// The canonical form, and the digests that it goes by.
+    pub(super) fn sealed(&self) -> &Sealed {
+        self.sealed.get_or_init(|| match read(self.body.as_bytes(), limits::TASK_SPEC) {
+            Ok(document) => Sealed::of(&document),
+            // What was read once is read again; if it were not, it would equal nothing.
+            Err(_) => {
+                let digest = Digest::of(self.body.as_bytes());
+                Sealed {
+                    text: self.body.as_ref().to_owned(),
+                    task_spec_digest: digest,
+                    content_digest: digest,
+                    intent_hash: None,
+                }
+            }
+        })
     }
 
     /// What the pure gates say.

@@ -24,6 +24,7 @@ use crate::contract::Mode;
 use crate::gates::Decision;
 use crate::limits;
 use crate::promotion::Stage;
+use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::views::{AskedClaim, Claimed, HandoffClaim, MessageClaim};
 use crate::wire::{State, StreamId, TaskState};
@@ -90,7 +91,7 @@ pub(super) enum Accepted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyClaim {
     /// Nothing equals no content.
-    pub(super) content_digest: Option<String>,
+    pub(super) content_digest: Option<Digest>,
     pub(super) handoff_id: String,
 }
 
@@ -168,7 +169,10 @@ impl ClaimIndex {
         let name = Claimed::Key { source_agent, idempotency_key };
         let Some(past) = self.past_of(&name) else { return Ok(None) };
         let claim = past.key(source_agent, idempotency_key)?;
-        Ok(claim.map(|claim| KeyClaim { content_digest: claim.content_digest, handoff_id: claim.handoff_id }))
+        Ok(claim.map(|claim| KeyClaim {
+            content_digest: claim.content_digest.as_deref().and_then(Digest::parse),
+            handoff_id: claim.handoff_id,
+        }))
     }
 
     /// Was a message spent?
@@ -385,6 +389,7 @@ impl ClaimIndex {
     pub(super) fn take(
         &mut self,
         facts: &Facts,
+        content_digest: Option<Digest>,
         correlation_id: &str,
         accepted: Option<Arc<Decided>>,
         before: Before,
@@ -417,10 +422,7 @@ impl ClaimIndex {
         if let (Some(source_agent), Some(idempotency_key)) = (&facts.source_agent, &facts.idempotency_key) {
             self.seen.add(&Claimed::Key { source_agent, idempotency_key });
             let name = pair(source_agent, idempotency_key).into();
-            let claim = KeyClaim {
-                content_digest: Some(facts.content_digest.clone()),
-                handoff_id: facts.handoff_id.clone(),
-            };
+            let claim = KeyClaim { content_digest, handoff_id: facts.handoff_id.clone() };
             let was = self.keys.put(&name, sequence, claim);
             self.building.push(Undo::Key(name, was));
         }

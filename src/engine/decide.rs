@@ -80,7 +80,7 @@ pub(super) fn step(
     {
         let known = index.handoff(&claim.handoff_id)?;
         match known.as_ref().and_then(|known| known.accepted.as_ref()) {
-            Some(accepted) if claim.content_digest.as_ref() == Some(&facts.content_digest) => {
+            Some(accepted) if claim.content_digest == Some(candidate.sealed().content_digest) => {
                 return Ok(Step::Replay(index.decided(&claim.handoff_id, accepted)?));
             }
             _ => reasons.against(

@@ -1,23 +1,21 @@
 //! What the ledger remembers of a handoff: facts, references and digests, never the work itself.
 //!
-//! One type for both directions, so that what is written when a handoff is decided is what is read when the
-//! engine starts again.
+//! What is written when a handoff is decided is what is read when the engine starts again. The digests are the
+//! TaskSpec's ([`Sealed`]): a dry run has facts and makes no digest that nobody compares.
 
 use serde::Deserialize;
 
-use crate::contract::{Sealed, TaskSpec, intent_hash};
+use crate::contract::{Sealed, TaskSpec};
+use crate::proof::Digest;
 use crate::wire::Payload;
 
-/// The payload of `task.created`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What is remembered of a handoff beside its digests.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) attempt: u32,
-    pub(super) content_digest: String,
     pub(super) delegation: Option<DelegationFacts>,
     pub(super) handoff_id: String,
     pub(super) idempotency_key: Option<String>,
-    pub(super) intent_hash: Option<String>,
     pub(super) message_id: Option<String>,
     pub(super) mode: Option<String>,
     pub(super) operation: Option<String>,
@@ -25,7 +23,49 @@ pub(super) struct Facts {
     pub(super) route_key: Option<String>,
     pub(super) source_agent: Option<String>,
     pub(super) target_agent: Option<String>,
-    pub(super) task_spec_digest: String,
+}
+
+/// The payload of `task.created`, as it is read back.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recorded {
+    attempt: u32,
+    content_digest: String,
+    delegation: Option<DelegationFacts>,
+    handoff_id: String,
+    idempotency_key: Option<String>,
+    #[serde(rename = "intent_hash")]
+    _intent_hash: Option<String>,
+    message_id: Option<String>,
+    mode: Option<String>,
+    operation: Option<String>,
+    parent_handoff_id: Option<String>,
+    route_key: Option<String>,
+    source_agent: Option<String>,
+    target_agent: Option<String>,
+    #[serde(rename = "task_spec_digest")]
+    _task_spec_digest: String,
+}
+
+impl Recorded {
+    /// The facts, and the digest of the content that they are of; nothing if that is none.
+    pub(super) fn into_facts(self) -> (Facts, Option<Digest>) {
+        let content_digest = Digest::parse(&self.content_digest);
+        let facts = Facts {
+            attempt: self.attempt,
+            delegation: self.delegation,
+            handoff_id: self.handoff_id,
+            idempotency_key: self.idempotency_key,
+            message_id: self.message_id,
+            mode: self.mode,
+            operation: self.operation,
+            parent_handoff_id: self.parent_handoff_id,
+            route_key: self.route_key,
+            source_agent: self.source_agent,
+            target_agent: self.target_agent,
+        };
+        (facts, content_digest)
+    }
 }
 
 /// What the delegation log shows of a delegated handoff.
@@ -43,16 +83,14 @@ pub(super) struct DelegationFacts {
 
 impl Facts {
     /// The facts of a TaskSpec, as far as they could be read; nothing without a handoffId to put them under.
-    pub(super) fn of(sealed: &Sealed, spec: &TaskSpec<'_>) -> Option<Self> {
+    pub(super) fn of(spec: &TaskSpec<'_>) -> Option<Self> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let mention = spec.mention();
         Some(Self {
             attempt: 1,
-            content_digest: sealed.content_digest.to_string(),
             delegation: (spec.is_delegated() == Some(true)).then(|| DelegationFacts::of(spec)),
             handoff_id: spec.handoff_id.get()?.to_string(),
             idempotency_key: owned(spec.audit.idempotency_key.get().map(|key| key.as_str())),
-            intent_hash: spec.intent.block.map(|intent| intent_hash(intent).to_string()),
             message_id: owned(mention.and_then(|mention| mention.message_id.get()).map(|id| id.as_str())),
             mode: owned(spec.mode.get().map(|mode| mode.as_str())),
             operation: owned(spec.intent.operation.get().map(|operation| operation.as_str())),
@@ -60,21 +98,23 @@ impl Facts {
             route_key: owned(spec.routing.route_key.get().map(|key| key.as_str())),
             source_agent: owned(spec.source.agent_id.get().map(|id| id.as_str())),
             target_agent: owned(spec.target.agent_id.get().map(|id| id.as_str())),
-            task_spec_digest: sealed.task_spec_digest.to_string(),
         })
     }
 
-    /// Writes the payload; members in the order of their names.
-    pub(super) fn write(&self, payload: &mut Payload<'_, '_>) {
+    /// Writes the payload with the digests of what it is about; members in the order of their names.
+    pub(super) fn write(&self, sealed: &Sealed, payload: &mut Payload<'_, '_>) {
         payload.count("attempt", u64::from(self.attempt));
-        payload.text("content_digest", &self.content_digest);
+        payload.digest("content_digest", sealed.content_digest);
         match &self.delegation {
             Some(delegation) => payload.object("delegation", |payload| delegation.write(payload)),
             None => payload.text_or_null("delegation", None),
         }
         payload.text("handoff_id", &self.handoff_id);
         payload.text_or_null("idempotency_key", self.idempotency_key.as_deref());
-        payload.text_or_null("intent_hash", self.intent_hash.as_deref());
+        match sealed.intent_hash {
+            Some(hash) => payload.digest("intent_hash", hash),
+            None => payload.text_or_null("intent_hash", None),
+        }
         payload.text_or_null("message_id", self.message_id.as_deref());
         payload.text_or_null("mode", self.mode.as_deref());
         payload.text_or_null("operation", self.operation.as_deref());
@@ -82,7 +122,7 @@ impl Facts {
         payload.text_or_null("route_key", self.route_key.as_deref());
         payload.text_or_null("source_agent", self.source_agent.as_deref());
         payload.text_or_null("target_agent", self.target_agent.as_deref());
-        payload.text("task_spec_digest", &self.task_spec_digest);
+        payload.digest("task_spec_digest", sealed.task_spec_digest);
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Line<'t> {
     jobs: &'t Sender<Work>,
     watch: &'t Watch,
     batch: BatchBuilder<'t>,
+    /// What the batch before took in memory, for the one after this.
+    room: String,
     /// Those whose answers are in the batch that is being built.
     waiting: Vec<Waiting>,
     /// Those who were in a batch that came too late. They go before anybody new.
@@ -48,6 +50,7 @@ impl<'t> Line<'t> {
             jobs,
             watch,
             batch,
+            room: String::new(),
             waiting: Vec::new(),
             again: VecDeque::new(),
             news: Vec::new(),
@@ -101,8 +104,11 @@ impl<'t> Line<'t> {
             Message::Ask(waiting) if self.stopping => self.tell(waiting, Err(EngineFault::Stopped)),
             Message::Ask(waiting) if !self.again.is_empty() => self.again.push_back(waiting),
             Message::Ask(waiting) => self.decide(waiting),
-            Message::Written(Written::Durable) => {
+            Message::Written(Written::Durable(room)) => {
                 self.writing = false;
+                if room.capacity() <= limits::BATCH_ROOM_KEPT_BYTES {
+                    self.room = room;
+                }
                 self.desk.lock().keep();
                 if !self.news.is_empty() {
                     let news = std::mem::take(&mut self.news);
@@ -251,6 +257,7 @@ impl<'t> Line<'t> {
         let Some(full) = full.seal() else { return Ok(()) };
         sequencer.ship(full.head(), full.last_timestamp());
         self.batch = sequencer.new_batch(self.topic_id);
+        self.batch.use_room(std::mem::take(&mut self.room));
         drop(sequencer);
         (self.writing, self.has_turn) = (true, false);
         let waiting = std::mem::take(&mut self.waiting);

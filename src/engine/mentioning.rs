@@ -11,7 +11,6 @@ use crate::mentions::{
     FalsePositiveAsk, MarkedAlready, MentionChanged, MentionMarked, MentionObserved, PhaseAsk, PhaseFault,
     Rollout, Shadow, falls_back,
 };
-use crate::proof::Digest;
 use crate::wire::{Kind, Sender};
 
 impl EngineHandle {
@@ -72,12 +71,12 @@ impl Sequencer {
         let mut but_the_phase: Vec<Reason> =
             reasons.iter().filter(|reason| reason.code != Code::MentionPhase).cloned().collect();
         let held_back = but_the_phase.len() < reasons.len();
-        let content_digest = Digest::parse(&facts.content_digest);
+        let content_digest = candidate.sealed().content_digest;
         let mut codes: Vec<String> =
             but_the_phase.iter().map(|reason| reason.code.as_str().to_owned()).collect();
         let mut would_be = decision_of(&but_the_phase, human);
-        if held_back && let Some(digest) = content_digest {
-            match rollout.shadow(message_id, digest) {
+        if held_back {
+            match rollout.shadow(message_id, content_digest) {
                 // A sender that was refused tries again; that is no second mention.
                 Shadow::Same => return Ok(()),
                 Shadow::Duplicate => {
@@ -92,7 +91,7 @@ impl Sequencer {
         let phase = rollout.phase();
         let observed = MentionObserved {
             codes,
-            content_digest,
+            content_digest: Some(content_digest),
             handoff_id: facts.handoff_id.clone(),
             message_id: Some(message_id.clone()),
             phase: Some(phase),

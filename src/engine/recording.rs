@@ -38,7 +38,7 @@ impl Sequencer {
         let ids = [(); 3].map(|()| WireId::new(now.unix_milliseconds(), self.random()));
         let [created_id, decided_id, last_id] = ids;
         let topic_id = self.topic_id().to_owned();
-        let correlation_id = candidate.cycle(&topic_id);
+        let (correlation_id, sealed) = (candidate.cycle(&topic_id), candidate.sealed());
 
         let stream = match facts {
             Some(facts) => StreamId::Handoff { handoff_id: &facts.handoff_id, attempt: facts.attempt },
@@ -60,7 +60,7 @@ impl Sequencer {
         let created = match facts {
             Some(facts) => Some(
                 event(created_id, Kind::TaskCreated, 1, None)
-                    .to_text(|p| facts.write(p))
+                    .to_text(|payload| facts.write(sealed, payload))
                     .map_err(too_large)?,
             ),
             None => None,
@@ -100,7 +100,7 @@ impl Sequencer {
             self.look_again(waits_until, &facts.handoff_id);
         }
         if let Some(created) = created {
-            batch.body(candidate.sealed.task_spec_digest, &candidate.sealed.text);
+            batch.body(sealed.task_spec_digest, &sealed.text);
             batch.event(created, now);
         } else {
             self.building_mut().gateway_seq = decided_seq;
@@ -122,7 +122,7 @@ impl Sequencer {
             gates,
             reasons,
             policy_digest: candidate.verdict.policy_digest().to_string(),
-            task_spec_digest: candidate.sealed.task_spec_digest,
+            task_spec_digest: sealed.task_spec_digest,
             tag: evidence.map(|evidence| evidence.handoff),
             ledger: LedgerPlace { sequence: meta.sequence, running_hash: meta.running_hash },
             pass: match decision {
@@ -198,9 +198,9 @@ pub(super) fn write_decided(
     payload.texts("codes", &codes_of(reasons));
     payload.text("decision", decision.as_str());
     if let Some(evidence) = evidence {
-        payload.text("evidenceDigest", &evidence.digest.to_string());
+        payload.digest("evidenceDigest", evidence.digest);
     }
     payload.texts("gates", &outcomes);
-    payload.text("policyDigest", &candidate.verdict.policy_digest().to_string());
-    payload.text("taskSpecDigest", &candidate.sealed.task_spec_digest.to_string());
+    payload.digest("policyDigest", candidate.verdict.policy_digest());
+    payload.digest("taskSpecDigest", candidate.sealed().task_spec_digest);
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::EngineFault;
 use super::claims::ClaimIndex;
 use super::epoch::Epoch;
-use super::facts::Facts;
+use super::facts::{Facts, Recorded};
 use super::record::{Decided, LedgerPlace, Pass};
 use super::speaking;
 use super::standing::Standing;
@@ -20,7 +20,7 @@ use crate::wire::{Envelope, Fact, Sender, StreamId};
 /// Reads decisions back from the ledger, group by group.
 #[derive(Default)]
 pub(super) struct Replay {
-    created: Option<(Facts, String)>,
+    created: Option<(Facts, Option<Digest>, String)>,
 }
 
 #[derive(Deserialize)]
@@ -123,22 +123,23 @@ impl Replay {
         take_in(entry, &wire, standing)?;
         match wire.kind.as_str() {
             "task.created" => {
-                let facts =
+                let recorded: Recorded =
                     serde_json::from_value(wire.payload).map_err(|_| bad(entry, "its facts are not ours"))?;
-                self.created = Some((facts, wire.stream.correlation_id));
+                let (facts, content_digest) = recorded.into_facts();
+                self.created = Some((facts, content_digest, wire.stream.correlation_id));
                 Ok(())
             }
             "gate.decided" if wire.stream.stream_id.starts_with("task:") && wire.stream.stream_seq > 2 => {
                 settled(entry, wire, index)
             }
             "gate.decided" if wire.stream.stream_id.starts_with("task:") => {
-                let (facts, correlation_id) =
+                let (facts, content_digest, correlation_id) =
                     self.created.take().ok_or_else(|| bad(entry, "nothing was created before it"))?;
                 let decided = decided(entry, wire.stream, wire.payload)?;
                 let accepted = matches!(decided.decision, Decision::Allowed | Decision::NeedsApproval);
                 let accepted = accepted.then(|| Arc::new(decided));
                 let before = index.before(&facts, &correlation_id)?;
-                index.take(&facts, &correlation_id, accepted, before, entry.sequence);
+                index.take(&facts, content_digest, &correlation_id, accepted, before, entry.sequence);
                 Ok(())
             }
             "message.sent" if wire.stream.stream_id.starts_with("project:") => {

@@ -352,7 +352,8 @@ impl Sequencer {
             let accepted =
                 matches!(decision, Decision::Allowed | Decision::NeedsApproval).then(|| decided.clone());
             let sequence = decided.ledger.sequence;
-            self.index.take(facts, candidate.cycle(&self.topic_id), accepted, before, sequence);
+            let content = Some(candidate.sealed().content_digest);
+            self.index.take(facts, content, candidate.cycle(&self.topic_id), accepted, before, sequence);
         }
         Ok(decided)
     }

@@ -124,7 +124,7 @@ impl Sequencer {
             asker: Asker::Agent(waiting.source.as_deref().unwrap_or_default().into()),
         };
         let candidate = Candidate::judge(task_spec.clone(), ruling, now).ok()?;
-        (candidate.sealed.task_spec_digest == waiting.task_spec_digest).then_some(candidate)
+        (candidate.sealed().task_spec_digest == waiting.task_spec_digest).then_some(candidate)
     }
 
     fn as_it_waits(&self, task: &Task, until: Timestamp) -> Result<Decided, EngineFault> {
@@ -160,7 +160,7 @@ impl Sequencer {
             replayed: false,
             gates,
             policy_digest: candidate.verdict.policy_digest().to_string(),
-            task_spec_digest: candidate.sealed.task_spec_digest,
+            task_spec_digest: candidate.sealed().task_spec_digest,
             tag: evidence.map(|evidence| evidence.handoff),
             ledger: LedgerPlace { sequence: meta.sequence, running_hash: meta.running_hash },
             pass: match decision {

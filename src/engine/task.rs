@@ -1,7 +1,7 @@
 //! A handoff after it was accepted: what its stream has come to, and what is still expected of it.
 
 use super::EngineFault;
-use super::facts::Facts;
+use super::facts::Recorded;
 use crate::contract::Mode;
 use crate::ledger::Entry;
 use crate::limits;
@@ -79,9 +79,10 @@ impl Task {
     ) -> Option<Result<Self, crate::wire::WireFault>> {
         #[derive(serde::Deserialize)]
         struct Created {
-            payload: Facts,
+            payload: Recorded,
         }
-        let Created { payload: facts } = serde_json::from_str(&entry.wire).ok()?;
+        let Created { payload } = serde_json::from_str(&entry.wire).ok()?;
+        let (facts, _) = payload.into_facts();
         let wire = TaskState::new(envelope.stream_id(), envelope.context_id());
         let place = (facts.handoff_id.as_str(), facts.attempt);
         let task = Self::untouched(place, (facts.route_key, facts.mode, facts.target_agent), wire, at);

@@ -32,7 +32,8 @@ pub(super) enum Message {
 
 /// What became of a job.
 pub(super) enum Written {
-    Durable,
+    /// The room of its lines comes back with it.
+    Durable(String),
     Failed(String),
     /// Others have appended before it could be; those who wait for it are decided again.
     Overtaken {

@@ -81,7 +81,7 @@ impl Writer {
         let Some(batch) = batch else { return self.confirm(waiting) };
         self.watch.observer.append_begins();
         match self.log.append(after, &batch) {
-            Ok(()) => self.durable(&batch, waiting),
+            Ok(()) => self.durable(batch, waiting),
             Err(AppendFault::Conflict { .. }) => {
                 self.watch.observer.append_ended(Appended::Overtaken);
                 match self.behind() {
@@ -96,7 +96,7 @@ impl Writer {
         }
     }
 
-    fn durable(&mut self, batch: &Batch, waiting: Vec<Waiting>) -> Result<(), Gone> {
+    fn durable(&mut self, batch: Batch, waiting: Vec<Waiting>) -> Result<(), Gone> {
         let (entries, bytes) = (batch.entries().len(), batch.text().len());
         self.watch.observer.append_ended(Appended::Durable { entries, bytes });
         self.watch.health.set(Ok(()));
@@ -111,7 +111,7 @@ impl Writer {
         if let Some(notice) = notice {
             self.send(Message::Ask(Waiting::Notice(notice)))?;
         }
-        self.send(Message::Written(Written::Durable))
+        self.send(Message::Written(Written::Durable(batch.into_room())))
     }
 
     /// A failure is the sequencer's to hear first: whoever is told and tries again at once must find everything given
@@ -136,7 +136,7 @@ impl Writer {
                 for one in waiting {
                     one.tell(Ok(()), &*self.watch.observer);
                 }
-                self.send(Message::Written(Written::Durable))
+                self.send(Message::Written(Written::Durable(String::new())))
             }
             Ok(news) => self.overtaken(news, waiting),
             Err(why) => self.failed(why, waiting),

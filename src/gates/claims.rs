@@ -5,7 +5,7 @@
 use super::codes::Code;
 use super::verdict::{Human, Verdict};
 use crate::authorization::GrantCode;
-use crate::contract::{Mode, Sealed, TaskSpec, intent_hash};
+use crate::contract::{Mode, TaskSpec, intent_hash};
 use crate::proof::Digest;
 
 /// Everything the sequencer needs to decide a candidate, owned, so that it can outlive the request.
@@ -17,8 +17,6 @@ pub struct Claims {
     pub source_agent_id: String,
     /// Claimed for ever, per source agent, with the content it stands for.
     pub idempotency_key: String,
-    pub content_digest: Digest,
-    pub task_spec_digest: Digest,
     /// Stage, block, freeze and canary are looked up by these.
     pub route_key: String,
     pub mode: Mode,
@@ -45,7 +43,7 @@ pub struct GrantClaim {
 
 impl Claims {
     /// The claims of a handoff that the gates let pass; one with reasons against it claims nothing.
-    pub fn of(sealed: &Sealed, spec: &TaskSpec<'_>, verdict: &Verdict) -> Option<Self> {
+    pub fn of(spec: &TaskSpec<'_>, verdict: &Verdict) -> Option<Self> {
         if !verdict.reasons().is_empty() {
             return None;
         }
@@ -71,8 +69,6 @@ impl Claims {
             correlation_id: owned(spec.correlation_id.get()?.as_str()),
             source_agent_id: owned(spec.source.agent_id.get()?.as_str()),
             idempotency_key: owned(spec.audit.idempotency_key.get()?.as_str()),
-            content_digest: sealed.content_digest,
-            task_spec_digest: sealed.task_spec_digest,
             route_key: owned(spec.routing.route_key.get()?.as_str()),
             mode: spec.mode.get()?,
             target_agent_id: owned(spec.target.agent_id.get()?.as_str()),

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::contract::{Sealed, content_digest, task_spec_digest};
+use crate::contract::{content_digest, task_spec_digest};
 use crate::json::read;
 use crate::limits;
 use crate::policy::Workspace;
@@ -288,7 +288,7 @@ fn only_a_handoff_without_reasons_claims_anything() {
         let text = spec.to_string();
         let document = read(text.as_bytes(), limits::TASK_SPEC).unwrap();
         let judgement = judge(&document, &bench.ground());
-        Claims::of(&Sealed::of(&document), &judgement.spec, &judgement.verdict)
+        Claims::of(&judgement.spec, &judgement.verdict)
     };
     let mut spec: Json =
         serde_json::from_str(include_str!("../../docs/examples/taskspec-delegated-human-proxy.json"))

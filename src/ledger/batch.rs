@@ -64,6 +64,13 @@ impl Batch {
         }
     }
 
+    /// The room that its lines took, to be used again.
+    pub fn into_room(self) -> String {
+        let mut room = self.text;
+        room.clear();
+        room
+    }
+
     /// The entries, for those who follow the log.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -85,6 +92,13 @@ impl<'t> BatchBuilder<'t> {
     /// Starts on top of `after`, whose entry has `last_timestamp`.
     pub fn new(topic_id: &'t str, after: Head, last_timestamp: Option<Timestamp>) -> Self {
         Self { topic_id, after, head: after, last_timestamp, text: String::new(), entries: Vec::new() }
+    }
+
+    /// Writes into room that another batch took. Memory that is new costs more to touch than the lines to write.
+    pub fn use_room(&mut self, room: String) {
+        if self.text.is_empty() && room.is_empty() && room.capacity() > self.text.capacity() {
+            self.text = room;
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -6,7 +6,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::digest::write_hex;
+use super::digest::{Digest, write_hex};
 use crate::json::plain_bytes;
 
 /// The canonical text of one object, in a string that starts out with this capacity.
@@ -61,6 +61,14 @@ impl Members<'_> {
 
     pub(crate) fn null(&mut self, name: &'static str) {
         self.name(name).push_str("null");
+    }
+
+    /// A digest as it is written everywhere.
+    pub(crate) fn digest(&mut self, name: &'static str, digest: Digest) {
+        let text = self.name(name);
+        text.push_str("\"sha256:");
+        write_hex(text, digest.as_bytes());
+        text.push('"');
     }
 
     /// Bytes as lower-case hex.

@@ -5,7 +5,7 @@ use std::fmt;
 use super::id::{StreamId, WireId};
 use super::kind::Kind;
 use crate::limits;
-use crate::proof::{Members, canonical_json, object};
+use crate::proof::{Digest, Members, canonical_json, object};
 use crate::timestamp::Timestamp;
 
 /// An event that is about to be written.
@@ -192,6 +192,10 @@ impl Payload<'_, '_> {
 
     pub fn texts(&mut self, name: &'static str, values: &[impl AsRef<str>]) {
         self.0.texts(name, values);
+    }
+
+    pub fn digest(&mut self, name: &'static str, digest: Digest) {
+        self.0.digest(name, digest);
     }
 
     pub fn count(&mut self, name: &'static str, value: u64) {

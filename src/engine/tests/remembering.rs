@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::claims::ClaimIndex;
-use crate::engine::facts::Facts;
+use crate::engine::facts::{Facts, Recorded};
 use crate::views::{self, AskedClaim, Claimed, HandoffClaim, MessageClaim, Reader, Views};
 
 /// Applies what is durable to the views at once, unless it is told to hold it back.
@@ -326,13 +326,13 @@ fn mention(n: usize) -> (Facts, Arc<Decided>) {
         ledger: LedgerPlace { sequence: n as u64, running_hash: Head::genesis("gw_test").running_hash },
         pass: Pass::Withheld,
     };
-    (serde_json::from_value(facts).unwrap(), Arc::new(decided))
+    (serde_json::from_value::<Recorded>(facts).unwrap().into_facts().0, Arc::new(decided))
 }
 
 fn take(index: &mut ClaimIndex, n: usize, cycle: &str) {
     let (facts, decided) = mention(n);
     let before = index.before(&facts, cycle).unwrap();
-    index.take(&facts, cycle, Some(decided), before, n as u64);
+    index.take(&facts, None, cycle, Some(decided), before, n as u64);
 }
 
 #[test]
