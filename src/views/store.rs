@@ -1,5 +1,6 @@
 //! The file: opening it, its version, whom it follows, and what changes while it is being rebuilt.
 
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, ViewsFault> {
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    make_private(path);
     let connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
@@ -36,6 +38,12 @@ pub(super) fn connect(path: &Path) -> Result<Connection, ViewsFault> {
     connection.pragma_update(None, "journal_size_limit", limits::VIEW_JOURNAL_BYTES_MAX)?;
     connection.pragma_update(None, "cache_size", -limits::VIEW_CACHE_KIB)?;
     Ok(connection)
+}
+
+/// A new file is its owner's alone, like the ledger it is made from; SQLite gives its journal the same mode. What cannot
+/// be made is for SQLite to say.
+fn make_private(path: &Path) {
+    let _ = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
 }
 
 /// A reader's connection. It cannot write, and in WAL mode nobody waits for it.

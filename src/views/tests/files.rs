@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -157,7 +158,13 @@ fn a_file_that_is_of_no_use_is_noticed_and_can_be_made_anew() {
 fn a_missing_or_empty_file_is_made() {
     let place = Place::new();
     assert!(Reader::open(&place.path).is_err(), "a reader makes none");
-    assert_eq!(Views::open(&place.path, TOPIC).unwrap().applied(), None);
+    let views = Views::open(&place.path, TOPIC).unwrap();
+    assert_eq!(views.applied(), None);
+    for file in [place.path.clone(), place.path.with_extension("db-wal")] {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+    drop(views);
     drop(Reader::open(&place.path).unwrap());
     let place = Place::new();
     overwrite(&place.path, b"");
