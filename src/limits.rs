@@ -333,6 +333,9 @@ pub const WIRE_FILE: Bounds = Bounds { bytes_max: 1024 * 1024 * 1024, levels_max
 /// How long the command line waits for a connection and for an answer, and what an answer may weigh.
 pub const CLIENT_CONNECT_S: u64 = 5;
 pub const CLIENT_REQUEST_S: u64 = 60;
+
+/// How long one request of the command line waits for a person; a longer wait is several requests.
+pub const CLIENT_WAIT_S: u64 = 30;
 pub const CLIENT_ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How often the command line asks again when an answer was lost or the gateway is busy, and how long it waits in

@@ -7,14 +7,16 @@ mod intake;
 mod table;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value as Json, json};
 
 use super::client::{Ask, Client, ClientFlags, Trouble};
+use super::sign::parse_seconds;
 use super::{Context, Exit, Failure};
 use crate::json::printable;
-use crate::limits;
+use crate::limits::{self, CLIENT_WAIT_S};
 use intake::{Intake, Item};
 
 /// Ask the gateway for handoffs, and print what was decided.
@@ -36,8 +38,21 @@ pub(super) struct Submit {
     #[arg(long)]
     check: bool,
 
+    /// Wait so long for a person's answer where one is needed, such as 30s or 10m; each is sent by itself then
+    #[arg(long, value_name = "TIME", value_parser = parse_wait, conflicts_with = "check")]
+    wait: Option<u64>,
+
     #[command(flatten)]
     client: ClientFlags,
+}
+
+/// `90`, `90s`, `10m` or `1h` in seconds, up to a day.
+fn parse_wait(text: &str) -> Result<u64, String> {
+    let seconds = parse_seconds(text)?;
+    match u64::try_from(seconds) {
+        Ok(seconds @ 1..=86_400) => Ok(seconds),
+        _ => Err("between 1 second and 1 day".to_owned()),
+    }
 }
 
 /// What became of one TaskSpec.
@@ -187,14 +202,13 @@ impl Sending<'_> {
     }
 
     fn send_all(&mut self, mut bodies: Vec<(String, Vec<u8>)>) -> Result<(), Stop> {
-        if !self.submit.check && bodies.len() > 1 {
+        if !self.submit.check && self.submit.wait.is_none() && bodies.len() > 1 {
             return self.send_batch(bodies);
         }
-        let path = if self.submit.check { "/v1/handoffs/check" } else { "/v1/handoffs" };
         for (name, body) in bodies.drain(..) {
-            match self.client.ask_patiently(Ask::Post(Some(&body)), path, self.context) {
-                Ok(reply) => {
-                    let outcome = Outcome::decided(name, reply.body).ok_or(Stop::Strange)?;
+            match self.ask(&body) {
+                Ok(answer) => {
+                    let outcome = Outcome::decided(name, answer).ok_or(Stop::Strange)?;
                     self.keep(outcome);
                 }
                 Err(Trouble::Told { status: 400 | 413, why }) => {
@@ -209,6 +223,32 @@ impl Sending<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Asks for one, and again while it waits for a person and there is time: it is decided once, however often it is
+    /// asked for.
+    fn ask(&self, body: &[u8]) -> Result<Json, Trouble> {
+        let path = if self.submit.check { "/v1/handoffs/check" } else { "/v1/handoffs" };
+        let Some(wait) = self.submit.wait else {
+            return Ok(self.client.ask_patiently(Ask::Post(Some(body)), path, self.context)?.body);
+        };
+        let until = Instant::now() + Duration::from_secs(wait);
+        let mut first = None;
+        loop {
+            let left = until.saturating_duration_since(Instant::now()).as_secs().clamp(1, CLIENT_WAIT_S);
+            let path = format!("{path}?wait={left}s");
+            let mut answer = self.client.ask_patiently(Ask::Post(Some(body)), &path, self.context)?.body;
+            // The second time we ask is still the first that anybody hears of.
+            let replayed = answer.get("replayed").cloned().unwrap_or_default();
+            let first = first.get_or_insert(replayed);
+            if let Some(replayed) = answer.get_mut("replayed") {
+                replayed.clone_from(first);
+            }
+            let waits = answer.get("decision").and_then(Json::as_str) == Some(What::NeedsApproval.as_str());
+            if !waits || Instant::now() >= until {
+                return Ok(answer);
+            }
+        }
     }
 
     fn send_batch(&mut self, mut bodies: Vec<(String, Vec<u8>)>) -> Result<(), Stop> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::harness::{ROUTER, eventually, spec};
+use super::harness::{ROUTER, eventually, spec, write};
 use super::route::{Agent, Scene, failed};
 use super::wire::Reply;
 
@@ -31,6 +31,13 @@ fn live_scene() -> (Agent, Scene) {
 
 fn submit(scene: &Scene, query: &str, spec: &Json) -> Reply {
     scene.daemon.post_as(&scene.router, &format!("/v1/handoffs{query}"), spec)
+}
+
+/// A TaskSpec as a file, for the command line.
+fn file_of(scene: &Scene, spec: &Json) -> String {
+    let path = scene.daemon.path("submitted.spec");
+    write(&path, spec.to_string());
+    path.to_str().unwrap().to_owned()
 }
 
 fn waiting(scene: &Scene) -> Vec<Json> {
@@ -121,6 +128,40 @@ fn whoever_waits_in_vain_is_told_that_it_still_waits() {
     assert!(said.contains("hs_20260218_vain_0001 is allowed"), "{said}");
     assert_eq!(cli(&["approvals", "reject", "hs_20260218_vain_0002", "--reason", "no"]).0, Some(0));
     assert_eq!(waiting(&scene), Vec::<Json>::new());
+}
+
+#[test]
+fn the_command_line_waits_for_a_person() {
+    let (_agent, scene) = live_scene();
+    let daemon = &scene.daemon;
+    let router = daemon.token("router-cli", "orchestrator", Some(ROUTER));
+    // Nobody answers: it says that it still waits.
+    let vain = live("cli_vain_1");
+    let file = file_of(&scene, &vain);
+    let told = daemon.cli(&["submit", &file, "--wait", "1s", "--token", &router]);
+    assert_eq!(told.status.code(), Some(4), "{told:?}");
+    assert_eq!(scene.answer(&scene.rita, &vain, "reject").status, 200);
+    for (name, word, code) in [("cli_no_0001", "reject", 1), ("cli_yes_01", "approve", 0)] {
+        let spec = live(name);
+        let file = file_of(&scene, &spec);
+        std::thread::scope(|scope| {
+            let asked =
+                scope.spawn(|| daemon.cli(&["--json", "submit", &file, "--wait", "1h", "--token", &router]));
+            eventually("it waits", || waiting(&scene).pop());
+            assert_eq!(scene.answer(&scene.rita, &spec, word).status, 200);
+            let told = asked.join().unwrap();
+            assert_eq!(told.status.code(), Some(code), "{}", String::from_utf8_lossy(&told.stderr));
+            let answer: Json = serde_json::from_slice(&told.stdout).unwrap();
+            assert_eq!(
+                (answer["replayed"].as_bool(), answer["receipt"].is_object()),
+                (Some(false), code == 0)
+            );
+        });
+    }
+    for wrong in [&["--wait", "0s"][..], &["--wait", "2d"], &["--wait", "1s", "--check"]] {
+        let all: Vec<&str> = ["submit", &file].iter().chain(wrong).copied().collect();
+        assert_eq!(daemon.cli(&all).status.code(), Some(2), "{wrong:?}");
+    }
 }
 
 #[test]
