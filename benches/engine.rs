@@ -5,7 +5,8 @@
 //! that the disk gives for these batches. The ratio is what everything else costs.
 //!
 //! Then what changes with history: the cost of a decision, start-up and memory, with old claims in the views. One
-//! part alone: cargo bench --bench engine -- submitters, or active, growth, gateway.
+//! part alone: cargo bench --bench engine -- submitters, or active, growth, gateway. `--quick` leaves the largest out;
+//! `--json FILE` writes the figures of growth and active down.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,6 +14,9 @@
     clippy::indexing_slicing,
     reason = "a bench stops at the first surprise, and prints"
 )]
+
+#[path = "load/report.rs"]
+mod report;
 
 use std::fs;
 use std::io::Write as _;
@@ -32,6 +36,7 @@ use handoffd::policy::{PolicySet, Workspace};
 use handoffd::state::{Publisher, StateFollower, StateView};
 use handoffd::timestamp::Timestamp;
 use handoffd::views::{Reader, Views};
+use serde_json::json;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -49,19 +54,19 @@ fn main() {
     {
         return start_and_say(what, Path::new(directory));
     }
-    let wanted = |part: &str| {
-        let mut parts = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
-        parts.peek().is_none() || parts.any(|argument| argument == part)
-    };
+    let is_quick = arguments.iter().any(|argument| argument == "--quick");
+    let parts = ["submitters", "active", "growth", "gateway"];
+    let said: Vec<&String> = arguments.iter().filter(|argument| parts.contains(&&***argument)).collect();
+    let wanted = |part: &str| said.is_empty() || said.iter().any(|argument| *argument == part);
     let policies = Arc::new(Workspace::new(env!("CARGO_MANIFEST_DIR")).load_policies().unwrap());
     if wanted("submitters") {
         throughput(&policies);
     }
     if wanted("active") {
-        active(&policies);
+        active(&policies, is_quick);
     }
     if wanted("growth") {
-        growth(&policies);
+        growth(&policies, is_quick);
     }
     if wanted("gateway") {
         gateway(&policies);
@@ -254,7 +259,7 @@ fn submit_many(engine: &EngineHandle, policies: &Arc<PolicySet>, from: usize, de
 }
 
 /// What a decision costs when there are many already, and how long a restart takes.
-fn growth(policies: &Arc<PolicySet>) {
+fn growth(policies: &Arc<PolicySet>, is_quick: bool) {
     const ROUNDS: usize = 7;
     const DECISIONS: usize = 3_000;
     println!(
@@ -263,7 +268,8 @@ fn growth(policies: &Arc<PolicySet>) {
     let directory = tempfile::tempdir_in(".").unwrap();
     let memory = directory.path().join("memory");
     let mut total = 0;
-    for target in [1_000, 100_000_usize, 1_000_000] {
+    let targets = [1_000, 100_000_usize, 1_000_000];
+    for target in &targets[..targets.len() - usize::from(is_quick)] {
         let (engine, thread) = start_remembering(&memory);
         let missing = (target / 3).saturating_sub(total);
         submit_many(&engine, policies, total, missing, "simulated");
@@ -287,6 +293,11 @@ fn growth(policies: &Arc<PolicySet>) {
         rates.sort_unstable_by(f64::total_cmp);
         let (started, resident) = in_a_process_of_its_own("engine", directory.path());
         println!("{at:>14}  {:>30.0}  {spent:>15}  {started:>11}  {resident:>17}", rates[ROUNDS / 2]);
+        report::tell(
+            "growth",
+            json!({"entries": at, "rate": rates[ROUNDS / 2], "rate_min": rates[0], "rate_max": rates[ROUNDS - 1],
+                "cpu_us": spent, "start_ms": started, "resident_mib": resident}),
+        );
     }
 }
 
@@ -317,9 +328,11 @@ fn gateway(policies: &Arc<PolicySet>) {
 }
 
 /// Throughput with the state file, when so many handoffs are in it.
-fn active(policies: &Arc<PolicySet>) {
+fn active(policies: &Arc<PolicySet>, is_quick: bool) {
     println!("\nactive handoffs  decisions/s at 64 with the state file (median of 5)");
-    for count in [10, 1_000, 10_000_usize] {
+    let counts = [10, 1_000, 10_000_usize];
+    for count in &counts[..counts.len() - usize::from(is_quick)] {
+        let count = *count;
         let mut rates: Vec<f64> = (0..5)
             .map(|_| {
                 let directory = tempfile::tempdir_in(".").unwrap();
@@ -335,6 +348,10 @@ fn active(policies: &Arc<PolicySet>) {
             .collect();
         rates.sort_unstable_by(f64::total_cmp);
         println!("{count:>15}  {:>49.0}", rates[2]);
+        report::tell(
+            "active",
+            json!({"handoffs": count, "rate": rates[2], "rate_min": rates[0], "rate_max": rates[4]}),
+        );
     }
 }
 

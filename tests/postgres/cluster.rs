@@ -16,6 +16,8 @@ pub(crate) struct Cluster {
     pub(crate) port: u16,
     server: Mutex<Option<Child>>,
     databases: AtomicU32,
+    /// Settings beside those that all have.
+    settings: Vec<String>,
 }
 
 /// The server that the tests of this process share, as long as one of them has it.
@@ -100,6 +102,11 @@ impl Cluster {
 
     /// A server whose settings a test may change.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// One with other settings from the start, `name=value`.
+    pub(crate) fn start_with(settings: &[&str]) -> Self {
         let directory = directory();
         let data = directory.path().join("data");
         // Making a cluster takes longer than most tests: the first one is kept, and the others begin as copies of it.
@@ -110,7 +117,7 @@ impl Cluster {
             let mut unpack = server_program("tar");
             unpack.arg("-C").arg(directory.path()).arg("-x");
             done(unpack.stdin(std::fs::File::open(&kept).unwrap()));
-            return Self::serve(directory, data);
+            return Self::serve(directory, data, settings);
         }
         let mut initdb = server_program("initdb");
         initdb.args(["--username=handoffd", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
@@ -122,7 +129,7 @@ impl Cluster {
         pack.arg("-C").arg(directory.path()).arg("-cf").arg(aside.path()).arg("data");
         done(&mut pack);
         aside.persist(&kept).unwrap();
-        Self::serve(directory, data)
+        Self::serve(directory, data, settings)
     }
 
     /// A standby of this server.
@@ -133,16 +140,17 @@ impl Cluster {
         copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--pgdata"]).arg(&data);
         copy.arg("--dbname").arg(format!("host=127.0.0.1 port={} user=handoffd", self.port));
         done(&mut copy);
-        Self::serve(directory, data)
+        Self::serve(directory, data, &[])
     }
 
-    fn serve(directory: tempfile::TempDir, data: PathBuf) -> Self {
+    fn serve(directory: tempfile::TempDir, data: PathBuf, settings: &[&str]) -> Self {
         let cluster = Self {
             _directory: directory,
             data,
             port: free_port(),
             server: Mutex::new(None),
             databases: AtomicU32::new(0),
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
         };
         cluster.begin();
         cluster
@@ -160,6 +168,10 @@ impl Cluster {
             "max_wal_senders=3",
             "logging_collector=off",
         ] {
+            command.arg("-c").arg(setting);
+        }
+        // The last one counts.
+        for setting in &self.settings {
             command.arg("-c").arg(setting);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
