@@ -72,9 +72,10 @@ def told(*command):
 
 def time(us):
     """A time as people read it."""
-    if abs(us) < 995:
-        return f"{us:.0f} µs"
-    return f"{us / 1000:.{2 if abs(us) < 9_950 else 1 if abs(us) < 99_500 else 0}f} ms"
+    for unit, size in (("µs", 1), ("ms", 1e3), ("s", 1e6)):
+        value = us / size
+        if abs(value) < 999.5 or unit == "s":
+            return f"{value:.{0 if unit == 'µs' or abs(value) >= 99.5 else 1 if abs(value) >= 9.95 else 2}f} {unit}"
 
 
 def table(heads, rows):
@@ -221,7 +222,7 @@ def bars(rows, connections, shown, box):
     x = lambda us: left + width * math.log10(max(us, marks[0]) / marks[0]) / math.log10(marks[-1] / marks[0])
     for mark in marks:
         yield f'<line x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{top}" y2="{top + height}" stroke="#e5e7eb"/>'
-        yield text(x(mark), top + height + 20, f"{mark} µs" if mark < 1000 else f"{mark // 1000:,} ms", "middle", "#6b7280")
+        yield text(x(mark), top + height + 20, time(mark).replace(".00", "").replace(".0", ""), "middle", "#6b7280")
     step = height / len(here)
     for place, (name, row) in enumerate(here.items()):
         y, color = top + step * (place + 0.5), ROWS[name][2]

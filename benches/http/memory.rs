@@ -10,8 +10,7 @@ pub(crate) fn run(requests: usize) {
     println!("  requests  resident MiB");
     // No route is live.
     let refused = |path: &str| {
-        Request::post(path, &daemon.token, &task_spec("live"))
-            .answered(&[200, 403], "POLICY_STAGE_NOT_REACHED")
+        Request::post(path, &daemon.token, &task_spec("live")).answered(&[200, 403], "\"denied\"")
     };
     let kinds = [refused("/v1/handoffs/check"), refused("/v1/handoffs")];
     let mut sent = [0; 2];

@@ -1,10 +1,10 @@
 //! PostgreSQL's own load: one row a transaction, of so many bytes, durable when it is answered.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use super::Load;
+use super::process::tied;
 
 #[path = "../../tests/postgres/cluster.rs"]
 pub(crate) mod cluster;
@@ -39,7 +39,7 @@ impl Rows {
         );
         std::io::Write::write_all(&mut std::fs::File::create(&script).unwrap(), insert.as_bytes()).unwrap();
         let before = self.count();
-        let run = Command::new(cluster::binary("pgbench"))
+        let run = tied(cluster::binary("pgbench"))
             .current_dir(directory.path())
             .args(["-n", "-M", "prepared", "--log", "-h", "127.0.0.1", "-U", "handoffd"])
             .args(["-c", &clients.to_string(), "-j", &clients.min(2).to_string()])

@@ -64,7 +64,7 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
         // Whoever did not hear it from the first one.
-        for id in all.into_iter().filter(|id| parent(*id) == Some(1)) {
+        for id in all.into_iter().filter(|id| stat(*id).is_some()) {
             let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
         }
     }
