@@ -26,6 +26,7 @@ pub mod os;
 pub mod policy;
 pub mod promotion;
 pub mod proof;
+pub mod proposal;
 pub mod push;
 pub mod sealing;
 pub mod settings;

@@ -20,6 +20,11 @@ pub const APPROVAL_WAIT_S: i64 = 15 * 60;
 pub const REASON_CHARS_MAX: usize = EVENT_TEXT_CHARS_MAX;
 pub const EVENT_ENVELOPE_BYTES_MAX: usize = 1024;
 
+/// How many changed policy sets are remembered that nobody said yes to, and how many changed files of one are named.
+pub const PROPOSALS_KEPT_MAX: usize = 32;
+pub const CHANGED_FILES_LISTED_MAX: usize = 100;
+pub const FILE_LIST_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// A grant: how long it lasts at most, how often it may be used, how many names each of its lists has.
 pub const GRANT_S_MAX: i64 = 30 * 86_400;
 pub const GRANT_USES_MAX: u32 = 1_000;

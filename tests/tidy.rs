@@ -48,7 +48,7 @@ const LAYERS: [&[&str]; 14] = [
     &["contract", "evidence"],
     &["wire"],
     &["policy", "ledger", "sealing"],
-    &["authorization", "freeze", "mentions", "promotion"],
+    &["authorization", "freeze", "mentions", "promotion", "proposal"],
     &["dispatch"],
     &["callers", "gates", "settings", "state", "views", "web"],
     &["cases", "engine"],

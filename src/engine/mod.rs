@@ -24,6 +24,7 @@ mod mentioning;
 mod news;
 mod own;
 mod past;
+mod proposing;
 mod pushing;
 mod record;
 mod recording;
@@ -53,6 +54,7 @@ pub use epoch::EpochFacts;
 pub use freezing::Frozen;
 pub use granting::Granted;
 pub use past::{Past, ViewsPast};
+pub use proposing::{Consent, Proposing};
 pub use pushing::PushFact;
 pub use record::{Decided, DryRun, LedgerPlace, Pass};
 pub use report::{Report, ReportRefusal, ReportReply, Reported};
@@ -84,6 +86,8 @@ pub enum EngineFault {
     BadLedger(String),
     /// The rules that this gateway has are not those in force.
     Differs(String),
+    /// The policy set that this gateway has waits for a person's yes.
+    Waits(String),
 }
 
 impl std::fmt::Display for EngineFault {
@@ -94,6 +98,7 @@ impl std::fmt::Display for EngineFault {
             Self::Stopped => write!(f, "the engine has stopped"),
             Self::BadLedger(why) => write!(f, "the ledger cannot be understood: {why}"),
             Self::Differs(why) => write!(f, "this gateway's rules are not those in force: {why}"),
+            Self::Waits(why) => write!(f, "a changed policy set waits for an operator's yes: {why}"),
         }
     }
 }
@@ -158,6 +163,8 @@ pub struct Setup {
     pub promotion: PromotionRules,
     /// How long a handoff waits for a person, at most; [`limits::APPROVAL_WAIT_S`] unless an operator sets it.
     pub approval_wait_s: i64,
+    /// Does a changed policy set come into force with a person's yes only?
+    pub asks_first: bool,
 }
 
 impl Setup {
@@ -176,6 +183,7 @@ impl Setup {
             claims_at_hand,
             promotion: PromotionRules::default(),
             approval_wait_s: limits::APPROVAL_WAIT_S,
+            asks_first: false,
         }
     }
 
@@ -251,11 +259,12 @@ impl EngineHandle {
             claims_at_hand,
             promotion,
             approval_wait_s,
+            asks_first,
         } = setup;
         let (inbox, messages) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (topic_id, head, past) = (log.topic_id(), log.head(), (past, claims_at_hand));
-        let terms = Terms { promotion, approval_wait_s, keeping: log.keeping() };
+        let terms = Terms { promotion, approval_wait_s, keeping: log.keeping(), asks_first };
         let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, terms, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp, log.keeping()));
         let watch = Watch { health: health.clone(), observer };

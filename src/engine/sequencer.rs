@@ -40,6 +40,7 @@ pub(super) struct Sequencer {
     promotion: PromotionRules,
     approval_wait_s: i64,
     keeping: Keeping,
+    asks_first: bool,
     overlay: Arc<Overlay>,
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
@@ -56,6 +57,8 @@ pub(super) struct Terms {
     /// How long a handoff waits for a person, at most.
     pub(super) approval_wait_s: i64,
     pub(super) keeping: Keeping,
+    /// A changed policy set comes into force with a person's yes.
+    pub(super) asks_first: bool,
 }
 
 impl Sequencer {
@@ -65,7 +68,7 @@ impl Sequencer {
         head: Head,
         last_timestamp: Option<Timestamp>,
         (past, at_hand): (Option<Box<dyn Past>>, usize),
-        Terms { promotion, approval_wait_s, keeping }: Terms,
+        Terms { promotion, approval_wait_s, keeping, asks_first }: Terms,
         history: impl Iterator<Item = Result<Entry, EngineFault>>,
         world: Box<dyn World>,
     ) -> Result<Self, EngineFault> {
@@ -116,6 +119,7 @@ impl Sequencer {
             promotion,
             approval_wait_s,
             keeping,
+            asks_first,
             overlay: Arc::default(),
             tip: last_timestamp,
             deadlines,
@@ -164,7 +168,7 @@ impl Sequencer {
         if Arc::ptr_eq(&policies, &in_force.policies) {
             return;
         }
-        let InForce { keyring, tokens, revoked, withheld, .. } = &**in_force;
+        let InForce { keyring, tokens, revoked, withheld, consent, .. } = &**in_force;
         let laid = InForce {
             policies,
             keyring: keyring.clone(),
@@ -172,6 +176,7 @@ impl Sequencer {
             revoked: revoked.clone(),
             withheld: withheld.clone(),
             overlaid: overlaid.is_some(),
+            consent: consent.clone(),
         };
         self.in_force = Some(Arc::new(laid));
         let [durable, shipped, building] = &mut self.standing;
@@ -225,38 +230,56 @@ impl Sequencer {
         self.in_force = Some(in_force.clone());
         if self.keeping == Keeping::Shared {
             let [.., building] = &mut self.standing;
-            let changes = building.adopt_shared(&in_force, putting);
+            let changes = building.adopt_shared(&in_force, putting, self.asks_first);
             self.compare();
             self.record_changes(changes, batch)?;
         } else {
-            self.record_standing(batch)?;
+            self.record_own(batch)?;
         }
         self.overlay_pins();
         Ok(())
     }
 
-    /// Sees whether what is here is what the ledger says is in force. Alone it is; what several gateways share may have
-    /// been changed by another one.
+    /// Sees whether what is here is what the ledger says is in force. Alone it is, unless it waits for a person's yes;
+    /// what several gateways share may have been changed by another one.
     pub(super) fn compare(&mut self) {
-        if self.keeping == Keeping::Shared {
-            self.differs = self.in_force.as_ref().and_then(|in_force| self.building().differs(in_force));
-        }
+        let Some(in_force) = &self.in_force else { return };
+        self.differs = match self.keeping {
+            Keeping::Shared => self.building().differs(in_force),
+            _ => self.building().waits(in_force, self.asks_first),
+        };
     }
 
     /// A gateway whose rules are not those in force decides nothing.
     pub(super) fn agree(&self) -> Result<(), EngineFault> {
-        self.differs.clone().map_or(Ok(()), |why| Err(EngineFault::Differs(why)))
+        let Some(why) = &self.differs else { return Ok(()) };
+        let is_shared = self.keeping == Keeping::Shared;
+        Err(if is_shared { EngineFault::Differs(why.clone()) } else { EngineFault::Waits(why.clone()) })
+    }
+
+    pub(super) fn keeping(&self) -> Keeping {
+        self.keeping
+    }
+
+    /// Does a changed policy set come into force with a person's yes only?
+    pub(super) fn asks_first(&self) -> bool {
+        self.asks_first
     }
 
     /// Records what is in force, if the ledger says otherwise: after a change, at the first start, and again when
     /// the batch that said so failed.
     fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
-        if self.keeping == Keeping::Shared {
-            return self.agree();
+        if self.keeping != Keeping::Shared {
+            self.record_own(batch)?;
         }
+        self.agree()
+    }
+
+    fn record_own(&mut self, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
         let Some(in_force) = &self.in_force else { return Ok(()) };
         let [.., building] = &mut self.standing;
-        let Some(changes) = building.adopt(in_force) else { return Ok(()) };
+        let Some(changes) = building.adopt(in_force, self.asks_first) else { return Ok(()) };
+        self.compare();
         self.record_changes(changes, batch)
     }
 
@@ -266,8 +289,9 @@ impl Sequencer {
         batch: &mut BatchBuilder<'_>,
     ) -> Result<(), EngineFault> {
         let differs = self.differs.is_some();
-        if let (Some(before), Some(in_force)) = (policies, &self.in_force) {
+        if let (Some(before), Some(in_force)) = (policies, self.in_force.clone()) {
             let digest = in_force.policies.digest().to_string();
+            self.record_consent(&in_force, batch)?;
             self.note_own(Kind::PolicyLoaded, WireSender::System, batch, |payload| {
                 payload.text("digest", &digest);
                 payload.text_or_null("previous_digest", before.as_deref());

@@ -10,12 +10,14 @@ use rpds::RedBlackTreeMapSync;
 
 use super::credentials::{CredentialChange, Credentials, TokenFacts};
 use super::epoch::Epoch;
+use super::proposing::Consent;
 use crate::authorization::{GrantBook, Inbox};
 use crate::freeze::Freezes;
 use crate::mentions::Rollout;
 use crate::policy::PolicySet;
 use crate::promotion::RouteRecord;
 use crate::proof::Keyring;
+use crate::proposal::Proposals;
 use crate::wire::{Fact, FactFault, Kind, StreamId};
 
 #[derive(Debug, Clone, Default)]
@@ -30,6 +32,7 @@ pub(super) struct Standing {
     pub(super) inbox: Inbox,
     pub(super) freezes: Freezes,
     pub(super) mentions: Rollout,
+    pub(super) proposals: Proposals,
     /// What was last recorded; another one, or none after a batch that failed, is recorded again.
     recorded: Option<Arc<InForce>>,
     /// Routes by their key; one that was removed keeps its place.
@@ -61,6 +64,8 @@ pub struct InForce {
     pub withheld: Option<String>,
     /// Routes of the set are not those of its files: what was judged by the files is judged again.
     pub overlaid: bool,
+    /// The yes that its policy set has, where a changed one needs one.
+    pub consent: Option<Consent>,
 }
 
 /// How rules come into force where several gateways share a ledger. Alone, all that is put in force is.
@@ -75,7 +80,15 @@ pub(super) enum Putting {
 impl InForce {
     /// As the workspace has it.
     pub fn of_files(policies: Arc<PolicySet>, keyring: Arc<Keyring>, tokens: Vec<TokenFacts>) -> Self {
-        Self { policies, keyring, tokens, revoked: Vec::new(), withheld: None, overlaid: false }
+        Self {
+            policies,
+            keyring,
+            tokens,
+            revoked: Vec::new(),
+            withheld: None,
+            overlaid: false,
+            consent: None,
+        }
     }
 }
 
@@ -117,6 +130,9 @@ pub(super) fn told_by(kind: Kind) -> Told {
         | Kind::AuthorizationCreated
         | Kind::AuthorizationUsed
         | Kind::AuthorizationRevoked
+        | Kind::PolicyProposed
+        | Kind::PolicyApproved
+        | Kind::PolicyRejected
         | Kind::FreezeSet
         | Kind::FreezeLifted
         | Kind::MentionChanged
@@ -160,7 +176,8 @@ impl Standing {
         self.grants.take(fact)?;
         self.inbox.take(fact)?;
         self.freezes.take(fact)?;
-        self.mentions.take(fact)
+        self.mentions.take(fact)?;
+        self.proposals.take(fact)
     }
 
     /// Takes over what was recorded, in another form.
@@ -171,15 +188,16 @@ impl Standing {
     }
 
     /// What must be recorded for this to be in force, and takes it as recorded; nothing if it is already.
-    pub(super) fn adopt(&mut self, in_force: &Arc<InForce>) -> Option<Changes> {
+    pub(super) fn adopt(&mut self, in_force: &Arc<InForce>, asks_first: bool) -> Option<Changes> {
         if self.recorded.as_ref().is_some_and(|recorded| Arc::ptr_eq(recorded, in_force)) {
             return None;
         }
         self.recorded = Some(in_force.clone());
         let InForce { policies, keyring, tokens, .. } = &**in_force;
+        let waits = self.waits(in_force, asks_first).is_some();
         let digest = policies.digest().to_string();
         let mut before = None;
-        if self.policy_digest.as_ref() != Some(&digest) {
+        if !waits && self.policy_digest.as_ref() != Some(&digest) {
             before = Some(self.policy_digest.replace(digest));
         }
         let credentials = Arc::make_mut(&mut self.credentials).adopt(tokens, keyring);
@@ -187,9 +205,15 @@ impl Standing {
     }
 
     /// The same where several gateways share the ledger, and one of them may know more tokens than another.
-    pub(super) fn adopt_shared(&mut self, in_force: &Arc<InForce>, putting: Putting) -> Changes {
+    pub(super) fn adopt_shared(
+        &mut self,
+        in_force: &Arc<InForce>,
+        putting: Putting,
+        asks_first: bool,
+    ) -> Changes {
         self.recorded = Some(in_force.clone());
         let InForce { policies, keyring, tokens, revoked, withheld, .. } = &**in_force;
+        let waits = self.waits(in_force, asks_first).is_some();
         let digest = policies.digest().to_string();
         let credentials = Arc::make_mut(&mut self.credentials);
         let mut changes = credentials.adopt_tokens(tokens, revoked);
@@ -197,11 +221,20 @@ impl Standing {
         let mut before = None;
         if loads {
             changes.extend(credentials.adopt_keys(keyring));
-            if self.policy_digest.as_ref() != Some(&digest) {
+            if !waits && self.policy_digest.as_ref() != Some(&digest) {
                 before = Some(self.policy_digest.replace(digest));
             }
         }
         Changes { policies: before, credentials: changes }
+    }
+
+    /// Why a policy set may not come into force yet, where a changed one needs a person's yes. The first one of a ledger
+    /// changes nothing.
+    pub(super) fn waits(&self, in_force: &InForce, asks_first: bool) -> Option<String> {
+        let theirs = self.policy_digest.as_ref().filter(|_| asks_first && in_force.consent.is_none())?;
+        let own = in_force.policies.digest();
+        (!own.is_written(theirs))
+            .then(|| format!("the policy set in force is {theirs}, and the files are {own}"))
     }
 
     /// Why the rules that a gateway has are not those that the ledger says are in force.

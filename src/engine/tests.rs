@@ -1,6 +1,7 @@
 mod beside;
 mod epochs;
 mod people;
+mod proposing;
 mod remembering;
 mod reporting;
 mod speaking;

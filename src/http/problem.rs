@@ -54,6 +54,7 @@ kinds! {
     Busy = "ENGINE_BUSY", SERVICE_UNAVAILABLE, "Too many decisions are waiting";
     NotDurable = "ENGINE_NOT_DURABLE", SERVICE_UNAVAILABLE, "The decision could not be made durable";
     RulesDiffer = "ENGINE_RULES_DIFFER", SERVICE_UNAVAILABLE, "This replica's rules are not those in force";
+    PolicyWaits = "ENGINE_POLICY_WAITS", SERVICE_UNAVAILABLE, "A changed policy set waits for an operator's yes";
     Stopping = "ENGINE_STOPPING", SERVICE_UNAVAILABLE, "The gateway is stopping";
     WireInvalid = "WIRE_INVALID", UNPROCESSABLE_ENTITY, "It is not an event of Agent Wire v1.1";
     WireTooLarge = "WIRE_TOO_LARGE", PAYLOAD_TOO_LARGE, "The event is too large";
@@ -79,6 +80,10 @@ kinds! {
     ApprovalHeld = "APPROVAL_HELD", CONFLICT, "It would not be allowed now, and still waits";
     ApprovalOtherTaskSpec = "APPROVAL_OTHER_TASK_SPEC", CONFLICT, "What waits is not what was looked at";
     ApprovalFull = "APPROVAL_FULL", SERVICE_UNAVAILABLE, "As many handoffs wait for a person as can be kept";
+    PolicyNotHuman = "POLICY_NOT_HUMAN", FORBIDDEN, "Only a person can say yes to a policy set";
+    PolicyNotWaiting = "POLICY_NOT_WAITING", CONFLICT, "No such policy set waits";
+    PolicyOtherSet = "POLICY_OTHER_SET", CONFLICT, "What waits is not the set that was looked at";
+    PolicyRejected = "POLICY_REJECTED", CONFLICT, "The policy set was rejected before";
     FreezeNotSet = "FREEZE_NOT_SET", CONFLICT, "Exactly this is not frozen";
     MentionPhaseSame = "MENTION_PHASE_SAME", CONFLICT, "Mentions are in this phase already";
     MentionPhaseSkipped = "MENTION_PHASE_SKIPPED", CONFLICT, "The phase goes up one step at a time";
@@ -217,6 +222,9 @@ impl From<EngineFault> for Problem {
             EngineFault::Stopped => Self::new(Kind::Stopping, "the gateway is stopping").hint(AGAIN),
             EngineFault::Differs(_) => Self::new(Kind::RulesDiffer, fault.to_string())
                 .hint("ask another replica; /readyz says which file differs"),
+            EngineFault::Waits(_) => Self::new(Kind::PolicyWaits, fault.to_string()).hint(
+                "nothing is decided until an operator says yes to it, or the files are put back; see GET /v1/policies",
+            ),
             EngineFault::BadLedger(_) => Self::new(Kind::NotDurable, "the ledger cannot be understood"),
         }
     }

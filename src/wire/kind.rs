@@ -70,6 +70,9 @@ kinds! {
     FreezeSet: "freeze.set", "freeze-set";
     FreezeLifted: "freeze.lifted", "freeze-lifted";
     PolicyLoaded: "policy.loaded", "policy-loaded";
+    PolicyProposed: "policy.proposed", "policy-proposed";
+    PolicyApproved: "policy.approved", "policy-approved";
+    PolicyRejected: "policy.rejected", "policy-rejected";
     MentionChanged: "mention.changed", "mention-changed";
     MentionObserved: "mention.observed", "mention-observed";
     MentionMarked: "mention.marked", "mention-marked";
