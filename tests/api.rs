@@ -47,4 +47,5 @@ mod api {
     mod tls;
     mod traces;
     mod volatile;
+    mod waiting_policies;
 }

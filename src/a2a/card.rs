@@ -187,6 +187,7 @@ fn word(act: Act) -> &'static str {
         Act::ReadApprovals => "read-approvals",
         Act::ReportEvent => "report-event",
         Act::Approve => "approve",
+        Act::ApprovePolicies => "approve-policies",
         Act::Authorize => "authorize",
         Act::Promote => "promote",
         Act::AttachEvidence => "attach-evidence",

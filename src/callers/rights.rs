@@ -23,6 +23,8 @@ pub enum Act {
     ReportEvent,
     /// Approve or reject what waits for a person.
     Approve,
+    /// Say yes or no to a changed policy set.
+    ApprovePolicies,
     /// Make and revoke grants.
     Authorize,
     /// Decide gates G0 to G4, roll back, block and unblock routes.
@@ -49,7 +51,7 @@ pub enum Act {
 }
 
 impl Act {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Submit,
         Self::Check,
         Self::ReadHandoffs,
@@ -61,6 +63,7 @@ impl Act {
         Self::ReadApprovals,
         Self::ReportEvent,
         Self::Approve,
+        Self::ApprovePolicies,
         Self::Authorize,
         Self::Promote,
         Self::AttachEvidence,
@@ -90,7 +93,7 @@ impl Act {
             }
             // An agent its progress, the source or an operator a cancellation.
             Self::ReportEvent => &[Agent, Orchestrator, Operator],
-            Self::Approve | Self::Authorize | Self::Promote => &[Operator],
+            Self::Approve | Self::ApprovePolicies | Self::Authorize | Self::Promote => &[Operator],
             Self::Unfreeze | Self::MoveMentionPhase => &[Operator],
             Self::AttachEvidence => &[Operator, Harness],
             Self::Freeze | Self::RegisterHarness => &[Operator, Admin],

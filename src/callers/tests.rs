@@ -109,6 +109,7 @@ fn each_role_may_do_what_the_table_says() {
         (Act::ReadApprovals, "..p.ud"),
         (Act::ReportEvent, "oap..."),
         (Act::Approve, "..p..."),
+        (Act::ApprovePolicies, "..p..."),
         (Act::Authorize, "..p..."),
         (Act::Promote, "..p..."),
         (Act::AttachEvidence, "..ph.."),

@@ -34,11 +34,6 @@ impl Daemon {
         starting: Starting,
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, Failure> {
-        if settings.policy.approval == PolicyApproval::Operator {
-            return Err(Failure::new(
-                "[policy] approval = \"operator\" cannot be served yet; leave it at \"auto\"",
-            ));
-        }
         if settings.a2a.anonymous && !settings.server.listen.ip().is_loopback() {
             return Err(Failure(format!(
                 "[a2a] anonymous lets everybody in without a token, so it is for a loopback address, and {} is none: set it to false, or listen on 127.0.0.1",
@@ -54,6 +49,7 @@ impl Daemon {
             observer: Some(metrics.clone()),
             promotion: promotion_rules(&settings.promotion),
             approval_wait_s: whole_seconds(settings.approvals.wait),
+            asks_first: settings.policy.approval == PolicyApproval::Operator,
         };
         let address = listening.address().to_string();
         let gateway = Gateway::open_telling(workspace.root(), &address, opening, tell)
@@ -64,6 +60,9 @@ impl Daemon {
         let (_, admin) =
             gateway.tokens().ensure_admin(clock::now()).map_err(|fault| Failure(fault.to_string()))?;
         let rules = RuleKeeper::start(workspace.clone(), &gateway, starting).map_err(Failure)?;
+        if let Some(pending) = rules.pending() {
+            tracing::error!(digest = %pending.digest(), "the files are not the policy set in force; nothing is decided until an operator says yes to them, or they are put back");
+        }
         let app = App::new(gateway, rules, settings, metrics, listening.address())?;
         Ok(Self { app, listening, workspace: workspace.clone(), admin })
     }
@@ -173,8 +172,11 @@ fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
             match reloaded {
                 Reloaded::Same => {}
                 Reloaded::Changed { policies } => {
-                    let digest = app.rules().current().in_force.policies.digest().to_string();
+                    let digest = app.rules().digest().to_string();
                     tracing::info!(policies, digest, "changed rules are in force");
+                }
+                Reloaded::Waits { digest } => {
+                    tracing::warn!(%digest, "a changed policy set waits for an operator's yes; the one before it is in force");
                 }
                 Reloaded::Failed(failed) => {
                     tracing::error!(why = %crate::json::printable(&failed.why), "changed rules are not in force; the ones before them are");

@@ -32,6 +32,7 @@ mod mention;
 mod notify;
 mod place;
 mod policy;
+mod policy_set;
 mod printer;
 mod promote;
 mod receipt;
@@ -114,9 +115,9 @@ enum Command {
     Console(console::Console),
     /// Say whether orchestration here follows the standard
     Conformance(conformance::Conformance),
-    /// Test the workspace's policies
-    #[command(subcommand)]
-    Policy(policy::PolicyCommand),
+    /// Test policies, show the set in force, and answer to a changed one that waits
+    #[command(after_help = policy::EXAMPLES)]
+    Policy(client::Remote<policy::PolicyCommand>),
     /// Inspect the ledger
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -217,7 +218,7 @@ pub fn run() -> ExitCode {
         Command::Rollback(command) => command.run(&context),
         Command::Console(command) => command.run(&context),
         Command::Conformance(command) => command.run(&context),
-        Command::Policy(command) => command.run(&context),
+        Command::Policy(Remote { client, command }) => command.run(&context, &client),
         Command::Audit(command) => command.run(&context),
         Command::Ledger(command) => command.run(&context),
         Command::State(command) => command.run(&context),

@@ -1,4 +1,4 @@
-//! `handoffd policy test`: table tests of the workspace's policies.
+//! `handoffd policy`: table tests of the workspace's policies; the set in force is in `policy_set.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
+use super::client::ClientFlags;
+use super::policy_set::{Answer, show};
 use super::printer::{DIM, GREEN, RED};
 use super::{Context, Exit, Failure};
 use crate::cases::{CaseResult, Expectation, Suite};
@@ -13,11 +15,26 @@ use crate::limits;
 use crate::os::files;
 use crate::policy::{PolicySet, plain};
 
-/// Test the workspace's policies.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  handoffd policy test
+  handoffd policy show
+  handoffd policy approve sha256:7777777777777777777777777777777777777777777777777777777777777777 --reason 'the new route was reviewed'
+  handoffd policy reject sha256:7777777777777777777777777777777777777777777777777777777777777777 --reason 'nobody asked for it'
+
+A changed set waits where [policy] approval = \"operator\". Answering is for a person: put an operator's token into HANDOFFD_TOKEN.";
+
+/// Test policies, show the set in force, and answer to a changed one that waits.
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
     /// Run table tests: TaskSpecs changed in a few places, and what must come of them
     Test(Test),
+    /// Show the set in force, how the last load went, and what waits
+    Show,
+    /// Say yes to a changed set that waits: it is in force
+    Approve(Answer),
+    /// Say no: it stays out of force until the files change
+    Reject(Answer),
 }
 
 /// Run table tests of policies.
@@ -36,9 +53,12 @@ pub(super) struct Test {
 }
 
 impl PolicyCommand {
-    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
         match self {
             Self::Test(test) => test.run(context),
+            Self::Show => show(context, client),
+            Self::Approve(answer) => answer.give(context, client, "approve"),
+            Self::Reject(answer) => answer.give(context, client, "reject"),
         }
     }
 }

@@ -121,7 +121,7 @@ impl Serve {
     fn greet(&self, context: &Context, daemon: &Daemon) {
         let address = daemon.address();
         let scheme = if daemon.app().settings.tls.certificate.is_some() { "https" } else { "http" };
-        let digest = daemon.app().rules().current().in_force.policies.digest().to_string();
+        let digest = daemon.app().rules().digest().to_string();
         tracing::info!(%address, policies = digest, version = env!("CARGO_PKG_VERSION"), "listening");
         let volatile = daemon.app().gateway().keeping() == Keeping::Volatile;
         if volatile {

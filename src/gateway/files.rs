@@ -75,6 +75,11 @@ impl Files {
         self.following.join("checkpoint")
     }
 
+    /// What the policy set in force consists of.
+    pub fn policy_files(&self) -> PathBuf {
+        self.following.join("policy-files.json")
+    }
+
     pub fn gateway_key(&self) -> PathBuf {
         self.memory.join("gateway.key")
     }

@@ -4,6 +4,7 @@
 //! remembers the ledger (checkpoint, state file) with the ledger itself, and stops where they disagree: nothing
 //! that was acknowledged may be missing, doubled or quietly changed.
 
+mod approving;
 mod backup;
 mod checkpoints;
 mod closed;
@@ -24,6 +25,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use approving::{Answered, Pending};
 pub use backup::{BackupFault, Manifest, ManifestFile, back_up, restore};
 pub use checkpoints::read_checkpoint;
 pub use files::Files;
@@ -89,6 +91,8 @@ pub struct Opening {
     pub promotion: PromotionRules,
     /// How long a handoff waits for a person, at most, in seconds.
     pub approval_wait_s: i64,
+    /// Does a changed policy set come into force with a person's yes only?
+    pub asks_first: bool,
 }
 
 impl Default for Opening {
@@ -99,6 +103,7 @@ impl Default for Opening {
             observer: None,
             promotion: PromotionRules::default(),
             approval_wait_s: limits::APPROVAL_WAIT_S,
+            asks_first: false,
         }
     }
 }
@@ -237,6 +242,7 @@ impl Gateway {
         setup.waiting_max = opening.waiting_max;
         setup.promotion = opening.promotion;
         setup.approval_wait_s = opening.approval_wait_s;
+        setup.asks_first = opening.asks_first;
         if let Some(observer) = opening.observer {
             setup = setup.observed_by(observer);
         }

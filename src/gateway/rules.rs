@@ -1,16 +1,19 @@
 //! What is in force, read from the workspace: policies, keys and tokens, all of them or none.
 //!
-//! A set that cannot be read leaves the one before it in force, and says so until it can.
+//! A set that cannot be read leaves the one before it in force, and says so until it can. One that a person has to say yes
+//! to waits (`approving.rs`); keys and tokens do not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use super::approving::{FileList, Pending};
 use super::{Gateway, Sharing};
 use crate::callers::{Roster, Token, TokenFiles};
-use crate::engine::{EngineFault, EngineHandle, InForce, TokenFacts};
+use crate::engine::{EngineFault, EngineHandle, InForce, Proposing, TokenFacts};
 use crate::ledger::postgres::PostgresFault;
 use crate::os::clock;
-use crate::policy::Workspace;
+use crate::policy::{PolicySet, Workspace};
+use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 
 /// All that is in force.
@@ -25,16 +28,22 @@ pub struct Rules {
 /// Keeps the rules, and puts new ones in force.
 #[derive(Debug)]
 pub struct RuleKeeper {
-    workspace: Workspace,
-    engine: EngineHandle,
-    tokens: TokenFiles,
-    sharing: Option<Sharing>,
+    pub(super) workspace: Workspace,
+    pub(super) engine: EngineHandle,
+    pub(super) tokens: TokenFiles,
+    pub(super) sharing: Option<Sharing>,
     current: RwLock<Rules>,
     /// Why the last attempt failed; nothing if it did not.
     last: Mutex<Option<Failed>>,
     /// Held while an attempt is made, so that they take turns. Not the one above: whoever asks how the last one
     /// went must not wait for a disk that the next one waits for.
-    turn: Mutex<()>,
+    pub(super) turn: Mutex<()>,
+    /// Does a changed policy set come into force with a person's yes only?
+    pub(super) asks_first: bool,
+    /// The set that the files have and that waits for that yes.
+    pub(super) pending: Mutex<Option<Arc<Pending>>>,
+    /// What the set in force consists of, for the next start.
+    pub(super) file_list: FileList,
     /// The revision of what is shared that was read last.
     revision: AtomicU64,
     /// Why nothing may be decided by what is here, as of the last look at what is shared.
@@ -66,6 +75,10 @@ pub enum Reloaded {
     Changed {
         policies: bool,
     },
+    /// Another policy set was found, and waits for a person's yes. Keys and tokens are in force all the same.
+    Waits {
+        digest: Digest,
+    },
     Failed(Failed),
 }
 
@@ -74,6 +87,8 @@ impl RuleKeeper {
     pub fn start(workspace: Workspace, gateway: &Gateway, starting: Starting) -> Result<Self, String> {
         let (engine, tokens) = (gateway.engine().clone(), gateway.tokens());
         let sharing = gateway.sharing().cloned();
+        let asks_first = engine.asks_first();
+        let file_list = FileList::of(gateway.files());
         let rules = read(&workspace, &tokens)?;
         let rules = RwLock::new(rules);
         let keeper = Self {
@@ -84,10 +99,15 @@ impl RuleKeeper {
             current: rules,
             last: Mutex::new(None),
             turn: Mutex::new(()),
+            asks_first,
+            pending: Mutex::new(None),
+            file_list,
             revision: AtomicU64::new(0),
             differs: Mutex::new(None),
         };
         let mut rules = keeper.current();
+        let found = rules.in_force.policies.clone();
+        let waits = keeper.waits(&found);
         if starting == Starting::Load {
             keeper.say_what_is_in_force(&rules).map_err(|fault| fault.to_string())?;
         }
@@ -98,11 +118,19 @@ impl RuleKeeper {
         };
         put.map_err(|fault| fault.to_string())?;
         keeper.set(rules);
+        // Beside others a replica with other files does not mean them, unless it says so.
+        if waits && (keeper.sharing.is_none() || starting == Starting::Load) {
+            keeper.pend(Some(found), Proposing::Found)?;
+        }
         keeper.compare();
         Ok(keeper)
     }
 
-    fn set(&self, rules: Rules) {
+    /// Goes by these from now on.
+    pub(super) fn set(&self, rules: Rules) {
+        if self.asks_first && !self.waits(&rules.in_force.policies) {
+            self.file_list.keep(&rules.in_force.policies);
+        }
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
@@ -128,8 +156,11 @@ impl RuleKeeper {
     /// has it.
     pub fn reload(&self) -> Reloaded {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = self.try_reload();
-        match result {
+        self.reload_in_turn()
+    }
+
+    pub(super) fn reload_in_turn(&self) -> Reloaded {
+        match self.try_reload() {
             Ok(reloaded) => {
                 *self.last() = None;
                 reloaded
@@ -143,8 +174,18 @@ impl RuleKeeper {
     }
 
     fn try_reload(&self) -> Result<Reloaded, String> {
-        let mut rules = read(&self.workspace, &self.tokens)?;
+        let found = read(&self.workspace, &self.tokens)?;
         let before = self.current();
+        let (rules, held) = self.hold_back(found, &before);
+        let reloaded = self.put(rules, &before)?;
+        Ok(match self.pend(held, Proposing::Changed)? {
+            Some(digest) => Reloaded::Waits { digest },
+            None => reloaded,
+        })
+    }
+
+    /// Puts rules in force, if they are something else than those before.
+    fn put(&self, mut rules: Rules, before: &Rules) -> Result<Reloaded, String> {
         let policies = rules.in_force.policies.digest() != before.in_force.policies.digest();
         let keyring = rules.in_force.keyring.to_file() != before.in_force.keyring.to_file();
         let roster = rules.roster.to_file() != before.roster.to_file();
@@ -185,7 +226,8 @@ impl RuleKeeper {
     pub fn look_at_shared(&self) {
         let Some(sharing) = &self.sharing else { return };
         let Ok(revision) = sharing.revision() else { return };
-        if self.revision.swap(revision, Ordering::AcqRel) != revision || self.failed().is_some() {
+        let is_new = self.revision.swap(revision, Ordering::AcqRel) != revision;
+        if is_new || self.failed().is_some() || self.is_outdated() {
             let _ = sharing.look_at_public_keys();
             self.reload();
         }
@@ -198,7 +240,7 @@ impl RuleKeeper {
     }
 
     /// Finds out whether what is here is what is in force, and in which file it differs.
-    fn compare(&self) {
+    pub(super) fn compare(&self) {
         let Some(sharing) = &self.sharing else { return };
         let (rules, why) = (self.current(), self.engine.differs());
         let policies = &rules.in_force.policies;
@@ -220,14 +262,17 @@ impl RuleKeeper {
     }
 
     /// Lets others know what the rules consist of that are being put in force here.
-    fn say_what_is_in_force(&self, rules: &Rules) -> Result<(), PostgresFault> {
+    pub(super) fn say_what_is_in_force(&self, rules: &Rules) -> Result<(), PostgresFault> {
         let Some(sharing) = &self.sharing else { return Ok(()) };
-        sharing.keep_files(&rules.in_force.policies)?;
+        let in_force = &rules.in_force;
+        if in_force.consent.is_some() || !self.waits(&in_force.policies) {
+            sharing.keep_files(&in_force.policies)?;
+        }
         sharing.keep_fingerprints(&rules.in_force.keyring)
     }
 
     /// Keys that others have under the same name with another secret would let the same handoff pass here and not there.
-    fn withhold(&self, rules: &mut Rules) -> Result<(), String> {
+    pub(super) fn withhold(&self, rules: &mut Rules) -> Result<(), String> {
         let Some(sharing) = &self.sharing else { return Ok(()) };
         let in_force = &rules.in_force;
         let differing = sharing.differing_keys(&in_force.keyring).map_err(|fault| fault.to_string())?;
@@ -236,12 +281,7 @@ impl RuleKeeper {
                 "memory/keyring.json has other secrets than those in force: {}",
                 differing.join(", ")
             );
-            let mut withheld = InForce::of_files(
-                in_force.policies.clone(),
-                in_force.keyring.clone(),
-                in_force.tokens.clone(),
-            );
-            withheld.revoked.clone_from(&in_force.revoked);
+            let mut withheld = with_policies(in_force, in_force.policies.clone());
             withheld.withheld = Some(why);
             rules.in_force = Arc::new(withheld);
         }
@@ -249,7 +289,14 @@ impl RuleKeeper {
     }
 }
 
-fn read(workspace: &Workspace, tokens: &TokenFiles) -> Result<Rules, String> {
+/// The same keys and tokens, with this policy set.
+pub(super) fn with_policies(in_force: &InForce, policies: Arc<PolicySet>) -> InForce {
+    let mut other = InForce::of_files(policies, in_force.keyring.clone(), in_force.tokens.clone());
+    other.revoked.clone_from(&in_force.revoked);
+    other
+}
+
+pub(super) fn read(workspace: &Workspace, tokens: &TokenFiles) -> Result<Rules, String> {
     let policies = workspace.load_policies().map_err(|fault| fault.to_string())?;
     let keyring = workspace.load_keyring().map_err(|fault| fault.to_string())?;
     let roster = tokens.load().map_err(|fault| fault.to_string())?;

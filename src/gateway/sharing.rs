@@ -73,6 +73,11 @@ impl Sharing {
         Ok(differing(&files_of(policies), &theirs))
     }
 
+    /// The files of the set in force, as somebody has said them.
+    pub(super) fn files_in_force(&self) -> Result<Option<BTreeMap<String, String>>, PostgresFault> {
+        self.map(SharedKind::PolicyFiles)
+    }
+
     /// Says which files the set in force consists of.
     pub(super) fn keep_files(&self, policies: &PolicySet) -> Result<(), PostgresFault> {
         self.put(SharedKind::PolicyFiles, ONLY, &text_of(&files_of(policies)))

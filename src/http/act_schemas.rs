@@ -3,6 +3,7 @@
 use crate::authorization::{APPROVAL_BODY, GRANT_BODY};
 use crate::freeze::FREEZE_BODY;
 use crate::mentions::{FALSE_POSITIVE_BODY, PHASE_BODY};
+use crate::proposal::PROPOSAL_BODY;
 
 /// Name and text of every schema.
 pub(super) fn act_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -10,6 +11,7 @@ pub(super) fn act_schemas() -> impl Iterator<Item = (&'static str, &'static str)
         ("NewGrant", GRANT_BODY.text()),
         ("ApprovalAnswer", APPROVAL_BODY.text()),
         ("FreezeAsk", FREEZE_BODY.text()),
+        ("PolicyAnswer", PROPOSAL_BODY.text()),
         ("MentionPhaseAsk", PHASE_BODY.text()),
         ("FalsePositiveAsk", FALSE_POSITIVE_BODY.text()),
     ];

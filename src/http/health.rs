@@ -8,6 +8,7 @@ use super::App;
 use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
+use super::policies::pending_in_words;
 use crate::ledger::Keeping;
 use crate::limits;
 
@@ -25,7 +26,7 @@ pub(super) async fn ready(call: Call) -> Answer {
         "failing": failing,
         "degraded": degraded,
         "ledger": {"sequence": call.app.gateway.engine().head()},
-        "policyDigest": call.rules.in_force.policies.digest().to_string(),
+        "policyDigest": call.app.rules.digest().to_string(),
     });
     Ok(json_response(status, &body))
 }
@@ -54,7 +55,26 @@ fn condition(app: &App) -> Condition {
             "ask another replica; this one is ready when it has caught up",
         ));
     }
-    if let Some(why) = app.rules.differs().or_else(|| app.gateway.engine().differs()) {
+    let pending = app.rules.proposed();
+    let waiting = pending.as_ref().map(|(pending, proposal)| pending_in_words(pending, proposal.as_ref()));
+    let mut differs = app.rules.differs().or_else(|| app.gateway.engine().differs());
+    if let Some(why) = waiting {
+        // Alone, what is here differs from what is in force only because it waits.
+        let decides = differs.is_none() || app.gateway.sharing().is_some();
+        if decides {
+            let hint =
+                "the set before it stays in force; an operator answers: handoffd policy approve, or reject";
+            degraded.push(one("policies", why, hint));
+        } else {
+            differs = None;
+            failing.push(one(
+                "policies",
+                format!("{why}; the set in force is no longer on disk, so nothing is decided"),
+                "an operator says yes to it: handoffd policy approve; or put the files back as they were",
+            ));
+        }
+    }
+    if let Some(why) = differs {
         failing.push(one(
             "rules",
             why,

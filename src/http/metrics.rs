@@ -88,6 +88,11 @@ struct PolicyInfo {
     digest: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByState {
+    state: &'static str,
+}
+
 /// All that is counted.
 #[derive(Debug)]
 pub struct Metrics {
@@ -115,6 +120,7 @@ pub struct Metrics {
     policy: Family<PolicyInfo, Gauge>,
     reload_faults: Counter,
     reload_failing: Gauge,
+    policy_pending: Family<ByState, Gauge>,
     sink_behind: Gauge<u64, AtomicU64>,
     sink_faults: Counter,
     spans_dropped: Counter,
@@ -169,6 +175,7 @@ impl Metrics {
             policy: Family::default(),
             reload_faults: Counter::default(),
             reload_failing: Gauge::default(),
+            policy_pending: Family::default(),
             sink_behind: Gauge::default(),
             sink_faults: Counter::default(),
             spans_dropped: Counter::default(),
@@ -256,6 +263,11 @@ impl Metrics {
             "policy_reload_failing",
             "1 while the files are not what is in force",
             made.reload_failing.clone(),
+        );
+        registry.register(
+            "policy_pending",
+            "1 while a changed policy set waits for an operator's yes, or was rejected and is still what the files have",
+            made.policy_pending.clone(),
         );
         registry.register(
             "sink_behind_entries",
@@ -398,9 +410,16 @@ impl Metrics {
             let counter = self.mentions.get_or_create(&ByCounter { counter: name });
             counter.inc_by(number.saturating_sub(counter.get()));
         }
-        let digest = app.rules.current().in_force.policies.digest().to_string();
+        let digest = app.rules.digest().to_string();
         self.policy.clear();
         self.policy.get_or_create(&PolicyInfo { digest }).set(1);
+        let pending = app.rules.proposed();
+        let rejected = pending
+            .as_ref()
+            .map(|(_, proposal)| proposal.as_ref().is_some_and(|proposal| proposal.rejected.is_some()));
+        for (state, is_so) in [("waiting", rejected == Some(false)), ("rejected", rejected == Some(true))] {
+            self.policy_pending.get_or_create(&ByState { state }).set(i64::from(is_so));
+        }
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);

@@ -98,17 +98,48 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Policies",
-        r#"{"type": "object", "required": ["digest", "loadedAt", "routes", "policies", "lastLoad"], "properties": {
-            "digest": {"type": "string"}, "loadedAt": {"type": "string"},
+        r##"{"type": "object", "required": ["digest", "inForce", "withheld", "loadedAt", "routes", "policies", "lastLoad",
+            "approval", "pending"], "properties": {
+            "digest": {"type": "string", "description": "Of the set that this gateway has"},
+            "inForce": {"type": ["string", "null"], "description": "The digest of the set in force, as the ledger says"},
+            "withheld": {"type": ["string", "null"], "description": "Why nothing is decided by the set that is here; null if it is in force"},
+            "loadedAt": {"type": "string"},
             "routes": {"type": "array", "items": {"type": "string"}},
             "policies": {"type": "array", "items": {"type": "string"}},
             "lastLoad": {"type": "object", "required": ["outcome", "at"], "properties": {
-                "outcome": {"enum": ["loaded", "failed"]}, "at": {"type": "string"}, "why": {"type": "string"}}}}}"#,
+                "outcome": {"enum": ["loaded", "failed"]}, "at": {"type": "string"}, "why": {"type": "string"}}},
+            "approval": {"enum": ["auto", "operator"], "description": "Whether a changed set is in force at once, or when an operator says so"},
+            "pending": {"anyOf": [{"type": "null"}, {"$ref": "#/components/schemas/PendingPolicies"}]}}}"##,
+    ),
+    (
+        "PendingPolicies",
+        r#"{"type": "object", "required": ["digest", "previousDigest", "state", "since", "files", "filesTotal", "sequence", "rejected"],
+            "description": "The set that the files have, and that is not in force", "properties": {
+            "digest": {"type": "string"},
+            "previousDigest": {"type": "string", "description": "Of the set in force, which it would replace"},
+            "state": {"enum": ["waiting", "rejected"]}, "since": {"type": "string"},
+            "files": {"type": ["array", "null"], "maxItems": 100, "items": {"type": "string"},
+                "description": "Those that are not the same in both sets; null if it is no longer known what the one in force consists of"},
+            "filesTotal": {"type": ["integer", "null"], "minimum": 0},
+            "sequence": {"type": ["integer", "null"], "minimum": 1, "description": "The entry that proposed it"},
+            "rejected": {"type": ["object", "null"], "required": ["by", "at", "reason", "sequence"], "properties": {
+                "by": {"type": "string"}, "at": {"type": "string"}, "reason": {"type": "string"},
+                "sequence": {"type": "integer", "minimum": 1}}}}}"#,
+    ),
+    (
+        "PolicyAnswered",
+        r#"{"type": "object", "required": ["digest", "previousDigest", "decision", "inForce", "sequence"], "properties": {
+            "digest": {"type": "string"}, "previousDigest": {"type": "string"},
+            "decision": {"enum": ["approved", "rejected"]},
+            "inForce": {"type": ["string", "null"], "description": "The digest of the set in force now"},
+            "sequence": {"type": "integer", "minimum": 1, "description": "The entry that says so"}}}"#,
     ),
     (
         "Reloaded",
-        r#"{"type": "object", "required": ["changed", "policyDigest", "sequence"], "properties": {
-            "changed": {"type": "boolean"}, "policyDigest": {"type": "string"}, "sequence": {"type": "integer"}}}"#,
+        r#"{"type": "object", "required": ["changed", "policyDigest", "pendingDigest", "sequence"], "properties": {
+            "changed": {"type": "boolean"}, "policyDigest": {"type": "string"},
+            "pendingDigest": {"type": ["string", "null"], "description": "Of a changed set that waits for an operator's yes"},
+            "sequence": {"type": "integer"}}}"#,
     ),
     ("Alive", r#"{"type": "object", "required": ["status"], "properties": {"status": {"const": "alive"}}}"#),
     ("Ready", READY),

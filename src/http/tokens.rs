@@ -96,8 +96,14 @@ pub(super) async fn reload(call: Call) -> Answer {
     let done = tokio::task::spawn_blocking(move || reload_now(&app)).await;
     let reloaded =
         done.unwrap_or_else(|_| Err(Problem::new(Kind::NotDurable, "the files could not be read")))?;
-    let digest = call.app.rules.current().in_force.policies.digest().to_string();
-    let body = json!({"changed": reloaded != Reloaded::Same, "policyDigest": digest, "sequence": call.app.gateway.engine().head()});
+    let digest = call.app.rules.digest().to_string();
+    let pending = call.app.rules.pending().map(|pending| pending.digest().to_string());
+    let body = json!({
+        "changed": reloaded != Reloaded::Same,
+        "policyDigest": digest,
+        "pendingDigest": pending,
+        "sequence": call.app.gateway.engine().head(),
+    });
     Ok(json_response(StatusCode::OK, &body))
 }
 

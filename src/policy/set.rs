@@ -108,6 +108,11 @@ impl PolicySet {
         &self.files
     }
 
+    /// The digest of a set that is made of these files.
+    pub fn digest_of(files: &BTreeMap<String, Digest>) -> Digest {
+        digest(files)
+    }
+
     /// The digest of the set: of the canonical object that gives each file's path its digest.
     pub fn digest(&self) -> Digest {
         self.digest

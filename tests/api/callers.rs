@@ -88,6 +88,7 @@ const MAY: &[(&str, &str)] = &[
     ("getCheckpoint", "operator auditor admin"),
     ("getState", "operator auditor admin"),
     ("getPolicies", "operator auditor admin"),
+    ("answerPolicies", "operator"),
     ("reload", "admin"),
     ("makeConsoleLink", "operator auditor admin"),
     ("listTokens", "admin"),

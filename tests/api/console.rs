@@ -82,7 +82,7 @@ impl<'d> Visitor<'d> {
         between(&self.get("/console").text(), "name=\"form\" value=\"", "\"").to_owned()
     }
 
-    fn act(&self, name: &str, fields: &[(&str, &str)]) -> Reply {
+    pub(crate) fn act(&self, name: &str, fields: &[(&str, &str)]) -> Reply {
         let word = self.form_word();
         let mut all = vec![("form", word.as_str())];
         all.extend(fields);

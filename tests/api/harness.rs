@@ -47,12 +47,12 @@ impl Daemon {
         let child = spawn(root.path());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut daemon = Self { root, child, address, admin: String::new(), contract: None };
-        daemon.meet(settings.contains("[tls]"));
+        daemon.meet((!settings.contains("[tls]")).then_some(200));
         daemon
     }
 
-    /// Finds out where it listens, and waits until it can decide.
-    fn meet(&mut self, is_tls: bool) {
+    /// Finds out where it listens, and waits until it is ready to decide, or says that it is not.
+    fn meet(&mut self, ready: Option<u16>) {
         let pid = u64::from(self.child.id());
         let lock = self.path("memory/.lock");
         (self.address, self.admin) = eventually("the daemon is there", || {
@@ -64,8 +64,8 @@ impl Daemon {
             let is_there = holder["pid"] == pid && self.log().contains("listening");
             is_there.then_some((address, token.trim().to_owned()))
         });
-        if !is_tls {
-            eventually("the daemon is ready", || (self.raw("GET", "/readyz").status == 200).then_some(()));
+        if let Some(status) = ready {
+            eventually("the daemon is ready", || (self.raw("GET", "/readyz").status == status).then_some(()));
             self.contract = Some(Contract::of(self.raw("GET", "/openapi.json").json()));
         }
     }
@@ -157,8 +157,20 @@ impl Daemon {
 
     /// Starts one that has stopped again, on the same workspace.
     pub(crate) fn restart_after_stop(&mut self) {
+        self.restart_after_stop_as(200);
+    }
+
+    /// The same, where `/readyz` then has this status.
+    pub(crate) fn restart_after_stop_as(&mut self, ready: u16) {
         self.child = spawn(self.root.path());
-        self.meet(false);
+        self.meet(Some(ready));
+    }
+
+    /// Stops it in order, and starts it again.
+    pub(crate) fn restart(&mut self, ready: u16) {
+        self.signal("TERM");
+        assert!(self.wait().success(), "{}", self.log());
+        self.restart_after_stop_as(ready);
     }
 
     /// The exact lines of the first segment of the ledger.

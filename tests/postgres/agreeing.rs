@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::cluster::{Cluster, until};
-use crate::replicas::{Replica, fleet, write};
+use crate::replicas::{Connection, Replica, fleet, write};
 use crate::specs::plain;
 use crate::wire::Request;
 
@@ -163,4 +163,91 @@ fn commands_beside_a_replica_read_the_shared_ledger_and_the_shared_roster() {
     for replica in &fleet {
         until(|| replica.connection().ask(&ask).is_some_and(|reply| reply.status == 200));
     }
+}
+
+/// Answers to the set that waits at a replica, as an operator there.
+#[track_caller]
+fn approve(replica: &Replica, operator: &str, digest: &str) {
+    let body = json!({"digest": digest, "decision": "approve", "reason": "looked at it"}).to_string();
+    let connection = || Connection::to(replica.address, operator);
+    // A token that another replica made counts here soon.
+    until(|| connection().ask(&Request::new("GET", "/v1/approvals").token(operator)).unwrap().status == 200);
+    let answered = connection().post("/v1/policies/approval", &body).unwrap();
+    assert_eq!(answered.status, 200, "{answered:?}");
+}
+
+/// What waits at a replica, once something does.
+fn waiting(replica: &Replica) -> String {
+    let pending = || replica.json("/v1/policies")["pending"]["digest"].as_str().map(str::to_owned);
+    until(|| pending().is_some());
+    pending().unwrap()
+}
+
+#[test]
+fn a_changed_set_waits_at_its_replica_and_a_yes_there_is_for_all() {
+    let cluster = Cluster::shared();
+    let url = cluster.url(&cluster.database());
+    let mut fleet: Vec<Replica> = (0..2).map(|_| Replica::lay_out(&url)).collect();
+    for replica in &mut fleet {
+        write(&replica.path("handoffd.toml"), "[policy]\napproval = \"operator\"\n");
+        replica.spawn();
+        replica.meet();
+    }
+    let [one, other] = &mut fleet[..] else { unreachable!() };
+    let rita = one.operator("rita");
+    let told = |replica: &Replica, kind: &str| {
+        let export = replica.get("/v1/audit/export").unwrap().text();
+        export.matches(&format!("\\\"type\\\":\\\"policy.{kind}\\\"")).count()
+    };
+    let in_force = |replica: &Replica| replica.json("/v1/policies")["inForce"].as_str().unwrap().to_owned();
+    let first = in_force(one);
+
+    // Changed at one, it waits there, and both go on.
+    edit(one, 800);
+    let second = waiting(one);
+    is_ready(one, "waits1");
+    is_ready(other, "waits2");
+    assert_eq!((in_force(one), in_force(other)), (first.clone(), first));
+    assert!(other.json("/v1/policies")["pending"].is_null());
+    // The same files at the other one: the same proposal.
+    edit(other, 800);
+    assert_eq!(waiting(other), second);
+    assert_eq!((told(one, "proposed"), told(one, "loaded")), (1, 1));
+    // The yes at one of them is enough where the files are the same.
+    approve(one, &rita, &second);
+    is_ready(one, "waits3");
+    until(|| other.json("/v1/policies")["pending"].is_null());
+    is_ready(other, "waits4");
+    assert_eq!((told(one, "approved"), told(one, "loaded")), (1, 2));
+
+    // A replica that is left behind decides nothing, and asks for nothing.
+    edit(one, 900);
+    let third = waiting(one);
+    approve(one, &rita, &third);
+    is_ready(one, "waits5");
+    is_withheld(other, POLICY);
+    // Nor does a key that is added there bring its old set back.
+    let key = json!({"keyId": "user-main-2", "owner": "user:main", "algorithm": "ed25519",
+        "publicKey": "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"});
+    assert_eq!(other.post("/v1/keys", &key).status, 201);
+    assert!(other.json("/v1/policies")["pending"].is_null());
+    assert_eq!((in_force(other), told(one, "proposed")), (third.clone(), 2));
+    assert_eq!(one.post("/v1/keys", &key).status, 201);
+    is_ready(one, "waits6");
+    fs::copy(one.path(POLICY), other.path(POLICY)).unwrap();
+    is_ready(other, "waits7");
+    assert_eq!(told(one, "loaded"), 3);
+
+    // One that starts with other files and says that they are to count proposes them.
+    other.kill();
+    edit(other, 1000);
+    other.spawn_with(&["--put-in-force"]);
+    other.hear();
+    is_withheld(other, POLICY);
+    is_ready(one, "waits8");
+    let fourth = waiting(other);
+    approve(other, &rita, &fourth);
+    is_ready(other, "waits9");
+    is_withheld(one, POLICY);
+    assert_eq!((in_force(one), told(other, "approved")), (fourth, 3));
 }

@@ -8,6 +8,7 @@ mod approvals;
 mod freezes;
 mod grants;
 mod mentions;
+mod policies;
 mod routes;
 
 use askama::Template;
@@ -107,6 +108,8 @@ async fn plan(visit: &Visit, name: &str) -> Result<Plan, Problem> {
     let plan = match name {
         "approve" => approvals::plan(visit, approvals::Word::Approve).await?,
         "reject" => approvals::plan(visit, approvals::Word::Reject).await?,
+        "approve-policies" => policies::plan(visit, policies::Word::Approve).await?,
+        "reject-policies" => policies::plan(visit, policies::Word::Reject).await?,
         "grant" => grants::make(visit)?,
         "revoke" => grants::revoke(visit).await?,
         "gate" => routes::gate(visit).await?,
@@ -126,6 +129,7 @@ async fn plan(visit: &Visit, name: &str) -> Result<Plan, Problem> {
 fn right(name: &str) -> Option<Act> {
     Some(match name {
         "approve" | "reject" => Act::Approve,
+        "approve-policies" | "reject-policies" => Act::ApprovePolicies,
         "grant" | "revoke" => Act::Authorize,
         "gate" | "rollback" | "block" | "unblock" => Act::Promote,
         "freeze" => Act::Freeze,

@@ -9,6 +9,7 @@ use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::super::frame::{Frame, page};
 use super::super::tree::Tree;
+use crate::callers::Act;
 use crate::gates::Code;
 use crate::http::{Ask, Problem};
 
@@ -19,6 +20,8 @@ struct PoliciesPage {
     json: Json,
     loads: Json,
     declared: Json,
+    answers: Json,
+    may: bool,
     routes: Vec<(String, Tree)>,
 }
 
@@ -29,11 +32,18 @@ impl PoliciesPage {
 }
 
 pub(in super::super) async fn policies(visit: &Visit) -> Result<Response, Problem> {
-    let recent = async |kind: &str| -> Result<Json, Problem> {
-        let list = visit.ask(Ask::of("listEntries").query(format!("type={kind}&limit=10"))).await?;
+    const SHOWN: usize = 10;
+    let recent = async |kinds: &[&str]| -> Result<Json, Problem> {
+        let mut sequences = Vec::new();
+        for kind in kinds {
+            let list = visit.ask(Ask::of("listEntries").query(format!("type={kind}&limit={SHOWN}"))).await?;
+            let rows = Facts::of(&list, visit.now).each("entries");
+            sequences.extend(rows.iter().map(|row| row.number("sequence")));
+        }
+        sequences.sort_unstable_by(|one, other| other.cmp(one));
         let mut entries = Vec::new();
-        for row in Facts::of(&list, visit.now).each("entries") {
-            entries.push(visit.ask(Ask::of("getEntry").at("sequence", &row.text("sequence"))).await?);
+        for sequence in sequences.iter().take(SHOWN) {
+            entries.push(visit.ask(Ask::of("getEntry").at("sequence", &sequence.to_string())).await?);
         }
         Ok(json!({"entries": entries}))
     };
@@ -48,8 +58,10 @@ pub(in super::super) async fn policies(visit: &Visit) -> Result<Response, Proble
         .collect();
     let shown = PoliciesPage {
         json: visit.ask(Ask::of("getPolicies")).await?,
-        loads: recent("policy.loaded").await?,
-        declared: recent("route.declared").await?,
+        loads: recent(&["policy.loaded"]).await?,
+        declared: recent(&["route.declared"]).await?,
+        answers: recent(&["policy.approved", "policy.rejected"]).await?,
+        may: visit.may(Act::ApprovePolicies),
         frame: Frame { is_live: true, ..visit.frame("Policies", "policies") },
         routes,
     };

@@ -17,13 +17,42 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         },
         Endpoint {
             act: Some(Act::ReadPolicies),
-            answers: vec![json(200, "Policies", "The set, its digest, and how the last load went")],
+            answers: vec![json(
+                200,
+                "Policies",
+                "The set, its digest, how the last load went, and what waits",
+            )],
             ..get(
                 "/v1/policies",
                 "getPolicies",
                 "state",
                 "Show the policy set in force",
                 handler!(policies::show),
+            )
+        },
+        Endpoint {
+            method: Method::POST,
+            description: "With [policy] approval = \"operator\", a changed policy set waits for an operator's yes to its digest. The answer is to exactly that set, and counts only while the files still have it.",
+            act: Some(Act::ApprovePolicies),
+            body: Some(Body {
+                description: "The digest of the set that was looked at, yes or no, and why",
+                schema: "PolicyAnswer",
+                example: || {
+                    json!({"digest": "sha256:7777777777777777777777777777777777777777777777777777777777777777",
+                        "decision": "approve", "reason": "the new route was reviewed"})
+                },
+            }),
+            answers: vec![
+                json(200, "PolicyAnswered", "It is in force, or stays out of it"),
+                problem(409, "It does not wait, or the files are another set by now"),
+                problem(422, "The body does not say what it must"),
+            ],
+            ..get(
+                "/v1/policies/approval",
+                "answerPolicies",
+                "people",
+                "Answer to a changed policy set",
+                handler!(policies::answer),
             )
         },
         Endpoint {
