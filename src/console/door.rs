@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 
 use super::form::{Fields, encoded};
 use super::frame::{Frame, Who, page, problem_page, see_other};
+use super::tree::Extent;
 use super::{Console, acts, assets, export, live, pages, verification};
 use crate::callers::{Act, Caller, Look, Session};
 use crate::http::{Ask, Kind, Problem, percent_decoded};
@@ -82,6 +83,15 @@ impl Visit {
         self.session.caller.may(act)
     }
 
+    /// How much of a document is shown: a part at first, and all of it to whoever asks for the whole.
+    pub(super) fn extent(&self) -> Extent {
+        let whole = format!("?{}", self.fields.query_with("whole", "yes"));
+        match self.fields.get("whole") {
+            None => Extent { whole, ..Extent::default() },
+            Some(_) => Extent { lines_max: usize::MAX, whole },
+        }
+    }
+
     /// What stands around the page. It takes what the person was to be told.
     pub(super) fn frame(&self, title: impl Into<String>, section: &'static str) -> Frame {
         let engine = self.console.app.gateway.engine();
@@ -91,7 +101,7 @@ impl Visit {
             who: Some(Who::of(&self.session)),
             flash: self.console.flashes.take(&self.session),
             waiting: engine.inbox().count(),
-            frozen: engine.freezes().all().count(),
+            frozen: engine.freezes().all().map(|freeze| freeze.scope.to_string()).collect(),
             is_live: false,
             ..Frame::outside("", self.now)
         }

@@ -113,10 +113,13 @@ fn table_row(row: &Facts<'_>) -> String {
     format!("{}\n", cells.join(","))
 }
 
+/// What a formula begins with for one spreadsheet or another, in both widths, or what hides its beginning from a check.
+const FORMULA: [char; 11] =
+    ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
 /// A value as a cell. What a spreadsheet would take for a formula is kept from being one.
 fn cell(text: &str) -> String {
-    let text =
-        if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    let text = if text.starts_with(FORMULA) { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
@@ -132,7 +135,14 @@ mod tests {
             ("say \"hi\"", "\"say \"\"hi\"\"\""),
             ("two\nlines", "\"two\nlines\""),
             ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
             ("@x,y", "\"'@x,y\""),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "\"'\r=1\""),
+            ("\n=1", "\"'\n=1\""),
+            ("\u{ff1d}1", "'\u{ff1d}1"),
+            ("a=1", "a=1"),
             ("", ""),
         ] {
             assert_eq!(cell(text), expected);

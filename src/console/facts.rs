@@ -7,6 +7,7 @@ use askama::filters::HtmlSafe;
 use serde_json::Value as Json;
 
 use super::form::encoded;
+use super::prose::Prose;
 use crate::limits;
 use crate::timestamp::Timestamp;
 
@@ -68,6 +69,16 @@ impl<'j> Facts<'j> {
         self.at(path).json.as_u64().unwrap_or(0)
     }
 
+    /// A number as people read it: `1,234,567`.
+    pub(super) fn count(&self, path: &str) -> String {
+        grouped(self.number(path))
+    }
+
+    /// A sentence with names and values between backticks.
+    pub(super) fn prose(&self, path: &str) -> Prose {
+        Prose::of(self.text(path))
+    }
+
     pub(super) fn each(&self, path: &str) -> Vec<Facts<'j>> {
         let items = self.at(path).json.as_array();
         items.into_iter().flatten().map(|json| Facts { json, now: self.now }).collect()
@@ -121,6 +132,19 @@ impl When {
         let relative = Timestamp::parse(text).map_or_else(|| text.to_owned(), |at| relative(at, now));
         Self { exact: text.to_owned(), relative }
     }
+}
+
+/// Digits in groups of three.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// In words that are never wrong by more than they say.
@@ -258,6 +282,13 @@ mod tests {
             (false, false, "-")
         );
         assert_eq!(facts.link("a"), "%3Cscript%3Ealert%281%29%3C%2Fscript%3E%22%27%26");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
     }
 
     #[test]

@@ -39,6 +39,13 @@ impl Fields {
             .collect()
     }
 
+    /// Everything that was asked for, and one more, as a query. What proves a form is left out of it.
+    pub(super) fn query_with(&self, name: &str, value: &str) -> String {
+        let rest = self.0.iter().filter(|(known, _)| known != "form" && known != name);
+        let rest = rest.map(|(name, value)| (name.as_str(), value.as_str()));
+        query(rest.chain([(name, value)]))
+    }
+
     /// These names and their values, where there are any, as a query.
     pub(super) fn query_of(&self, names: &[&str]) -> String {
         let given = names.iter().filter_map(|name| Some((*name, self.get(name)?)));
@@ -92,5 +99,7 @@ mod tests {
         assert_eq!(fields.words("agents"), ["a", "b", "c"]);
         assert_eq!((fields.get("empty"), fields.get("blank")), (None, None));
         assert_eq!(fields.query_of(&["empty", "agents"]), "agents=a%2C%20b");
+        let fields = Fields::read("form=word&id=a%20b&whole=no").unwrap();
+        assert_eq!(fields.query_with("whole", "yes"), "id=a%20b&whole=yes");
     }
 }

@@ -5,7 +5,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::assets::{ASSETS, Assets};
-use super::facts::Facts;
+use super::facts::{Facts, When};
+use super::prose::Prose;
 use crate::callers::Session;
 use crate::http::Problem;
 use crate::timestamp::Timestamp;
@@ -33,9 +34,9 @@ pub(super) struct Frame {
     pub(super) section: &'static str,
     pub(super) who: Option<Who>,
     pub(super) flash: Option<String>,
-    /// How many handoffs wait for a person, and how much is frozen.
+    /// How many handoffs wait for a person, and what is frozen.
     pub(super) waiting: usize,
-    pub(super) frozen: usize,
+    pub(super) frozen: Vec<String>,
     /// Does the page keep itself up to date, where there is a script?
     pub(super) is_live: bool,
     pub(super) now: Timestamp,
@@ -69,7 +70,7 @@ impl Frame {
             who: None,
             flash: None,
             waiting: 0,
-            frozen: 0,
+            frozen: Vec::new(),
             is_live: false,
             now,
             assets: &ASSETS,
@@ -87,6 +88,20 @@ impl Frame {
 
     pub(super) fn facts<'j>(&self, json: &'j Json) -> Facts<'j> {
         Facts::of(json, self.now)
+    }
+
+    /// What is frozen, in words: all of it if it is little.
+    pub(super) fn frozen_words(&self) -> Prose {
+        Prose::of(match self.frozen.as_slice() {
+            few @ ([_] | [_, _]) => few.join(", "),
+            [first, second, rest @ ..] => format!("{first}, {second} and {} more", rest.len()),
+            [] => String::new(),
+        })
+    }
+
+    /// When the page was made.
+    pub(super) fn made(&self) -> When {
+        When::of(&self.exact_now(), self.now)
     }
 
     pub(super) fn exact_now(&self) -> String {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use super::prose::Prose;
 use crate::gates::{Caller, Code, Gate, Ground, judge};
 use crate::gateway::read_checkpoint;
 use crate::http::{App, Kind, Problem};
@@ -27,6 +28,16 @@ pub(super) struct Why {
     pub(super) path: String,
     pub(super) message: String,
     pub(super) hint: String,
+}
+
+impl Why {
+    pub(super) fn message_prose(&self) -> Prose {
+        Prose::of(self.message.as_str())
+    }
+
+    pub(super) fn hint_prose(&self) -> Prose {
+        Prose::of(self.hint.as_str())
+    }
 }
 
 /// How a decision is explained.

@@ -22,6 +22,7 @@ mod frame;
 mod kept;
 mod live;
 mod pages;
+mod prose;
 mod tree;
 mod verification;
 

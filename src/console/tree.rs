@@ -25,35 +25,66 @@ pub(super) struct Line {
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) lines: Vec<Line>,
-    /// Is there more than is shown?
-    pub(super) is_cut: bool,
+    /// How many more lines there are than are shown.
+    pub(super) left_out: usize,
+    /// Where the whole is shown; empty if nowhere.
+    pub(super) whole: String,
+    lines_max: usize,
 }
 
-/// Members whose values are nobody's to read, whatever they are in.
-const MASKED: [&str; 9] = [
+/// How much of a document a page shows, and where it shows all of it.
+#[derive(Debug, Clone)]
+pub(super) struct Extent {
+    pub(super) lines_max: usize,
+    pub(super) whole: String,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self { lines_max: limits::CONSOLE_TREE_LINES_MAX, whole: String::new() }
+    }
+}
+
+/// Members whose values are nobody's to read, whatever they are in: by their whole names, in small letters and digits.
+/// Not by a part of them: what an approver must see, such as `inToken` of a swap, is no secret.
+const MASKED: [&str; 22] = [
     "signature",
     "secret",
+    "secretkey",
+    "clientsecret",
     "token",
+    "accesstoken",
+    "refreshtoken",
+    "authtoken",
+    "bearertoken",
+    "apitoken",
+    "idtoken",
+    "sessiontoken",
     "password",
     "passphrase",
     "apikey",
     "privatekey",
+    "signingkey",
     "mnemonic",
+    "seedphrase",
+    "credentials",
+    "cookie",
     "authorization",
 ];
 
 impl Tree {
     pub(super) fn of(json: &Json) -> Self {
-        Self::marked(json, &[])
+        Self::within(json, &[], Extent::default())
     }
 
     /// With marks: a pointer and what is wrong there. What is missing is marked at the member it is missing from.
-    pub(super) fn marked(json: &Json, marks: &[(String, String)]) -> Self {
+    pub(super) fn within(json: &Json, marks: &[(String, String)], extent: Extent) -> Self {
         let mut by_pointer: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (pointer, what) in marks {
             by_pointer.entry(nearest(json, pointer)).or_default().push(what.clone());
         }
-        let mut tree = Self { lines: Vec::new(), is_cut: false };
+        let Extent { lines_max, whole } = extent;
+        let mut tree = Self { lines: Vec::new(), left_out: 0, whole, lines_max };
         tree.add(json, None, String::new(), 0, &by_pointer);
         tree
     }
@@ -66,10 +97,6 @@ impl Tree {
         depth: usize,
         marks: &BTreeMap<String, Vec<String>>,
     ) {
-        if self.lines.len() >= limits::CONSOLE_TREE_LINES_MAX {
-            self.is_cut = true;
-            return;
-        }
         let is_masked = key.is_some_and(|key| {
             let plain: String = key.chars().filter(|c| c.is_alphanumeric()).collect();
             MASKED.contains(&plain.to_lowercase().as_str())
@@ -83,15 +110,18 @@ impl Tree {
             Json::Null => ("null".to_owned(), "word"),
             other => (other.to_string(), "word"),
         };
-        let found = marks.get(&pointer).cloned().unwrap_or_default();
-        self.lines.push(Line {
-            depth: depth.min(12),
-            key: key.map(str::to_owned),
-            value: Cut::of(text),
-            kind,
-            pointer: pointer.clone(),
-            marks: found,
-        });
+        if self.lines.len() < self.lines_max {
+            self.lines.push(Line {
+                depth: depth.min(12),
+                key: key.map(str::to_owned),
+                value: Cut::of(text),
+                kind,
+                pointer: pointer.clone(),
+                marks: marks.get(&pointer).cloned().unwrap_or_default(),
+            });
+        } else {
+            self.left_out += 1;
+        }
         if is_masked {
             return;
         }
@@ -145,7 +175,7 @@ mod tests {
         let marks = [("/a/b~1c", "one"), ("/a/none/deeper", "two"), ("/list/0", "three"), ("/gone", "four")];
         let marks = marks.map(|(pointer, what)| (pointer.to_owned(), what.to_owned()));
         assert_eq!(
-            lines(&Tree::marked(&json, &marks)),
+            lines(&Tree::within(&json, &marks, Extent::default())),
             [
                 r#" open ["four"]"#,
                 r#"/a open ["two"]"#,
@@ -158,16 +188,24 @@ mod tests {
 
     #[test]
     fn what_proves_or_opens_something_is_never_shown() {
-        let json = json!({"proof": {"signature": "c0ffee", "api_key": "k", "keyId": "shown"}, "token": {"a": "deep"}});
+        let json = json!({
+            "proof": {"signature": "c0ffee", "api_key": "c0ffee", "keyId": "shown 1"}, "token": {"a": "c0ffee"},
+            "Access-Token": "c0ffee", "clientSecret": ["c0ffee"], "inToken": "shown 2", "authorizationRef": "shown 3",
+        });
         let text = format!("{:?}", Tree::of(&json));
-        assert!(text.contains("shown") && !text.contains("c0ffee") && !text.contains("deep"), "{text}");
-        assert!(!text.contains("\"k\""), "{text}");
+        assert!(!text.contains("c0ffee"), "{text}");
+        for shown in ["shown 1", "shown 2", "shown 3"] {
+            assert!(text.contains(shown), "{text}");
+        }
     }
 
     #[test]
-    fn a_document_without_end_is_cut() {
+    fn a_document_without_end_is_cut_and_can_be_seen_whole() {
         let json = Json::Array(vec![Json::Null; limits::CONSOLE_TREE_LINES_MAX * 2]);
         let tree = Tree::of(&json);
-        assert!(tree.is_cut && tree.lines.len() == limits::CONSOLE_TREE_LINES_MAX);
+        let shown = limits::CONSOLE_TREE_LINES_MAX;
+        assert_eq!((tree.lines.len(), tree.left_out), (shown, shown + 1));
+        let whole = Tree::within(&json, &[], Extent { lines_max: usize::MAX, whole: String::new() });
+        assert_eq!((whole.lines.len(), whole.left_out), (2 * shown + 1, 0));
     }
 }

@@ -82,7 +82,8 @@ const ANSWERS: &[(&str, &str)] = &[
             "messageId": {"type": ["string", "null"]}, "phase": {"type": ["string", "null"]},
             "riskClassification": {"type": ["string", "null"]},
             "wouldBe": {"enum": ["allowed", "denied", "expired", "needs_approval"], "description": "The phase left aside"},
-            "codes": {"type": "array", "items": {"type": "string"}}, "contentDigest": {"type": ["string", "null"]}}}"#,
+            "codes": {"type": "array", "items": {"type": "string"}}, "contentDigest": {"type": ["string", "null"]},
+            "falsePositive": {"type": "boolean", "description": "An operator marked it as none"}}}"#,
     ),
     (
         "MentionMetrics",

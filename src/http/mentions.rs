@@ -64,6 +64,7 @@ pub(super) async fn list(call: Call) -> Answer {
         })
         .await?;
     let ledger = call.app.gateway.ledger().clone();
+    let rollout = call.app.gateway.engine().mentions();
     let next = page.next.map(|next| next.to_string());
     let read = tokio::task::spawn_blocking(move || -> Result<Vec<Json>, EntriesFault> {
         let mut rows = Vec::with_capacity(page.rows.len());
@@ -72,7 +73,13 @@ pub(super) async fn list(call: Call) -> Answer {
                 let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
                 let payload = wire.get("payload").cloned().unwrap_or_default();
                 if let Ok(observed) = serde_json::from_value::<MentionObserved>(payload) {
-                    rows.push(observed_to_json(&observed, entry.sequence, &entry.consensus_timestamp));
+                    let is_marked = rollout.may_mark(&observed.handoff_id).is_err();
+                    rows.push(observed_to_json(
+                        &observed,
+                        entry.sequence,
+                        &entry.consensus_timestamp,
+                        is_marked,
+                    ));
                 }
             }
         }
@@ -148,7 +155,7 @@ fn counters_to_json(counters: &Counters) -> Json {
     })
 }
 
-fn observed_to_json(observed: &MentionObserved, sequence: u64, at: &str) -> Json {
+fn observed_to_json(observed: &MentionObserved, sequence: u64, at: &str, is_marked: bool) -> Json {
     json!({
         "sequence": sequence,
         "at": at,
@@ -158,6 +165,7 @@ fn observed_to_json(observed: &MentionObserved, sequence: u64, at: &str) -> Json
         "riskClassification": observed.risk_classification.map(|class| class.as_str()),
         "wouldBe": observed.would_be,
         "codes": observed.codes,
+        "falsePositive": is_marked,
         "contentDigest": observed.content_digest.map(|digest| digest.to_string()),
     })
 }

@@ -39,7 +39,7 @@ impl std::fmt::Display for WorkspaceFault {
                 write!(f, "{} is not a workspace: {why}; `handoffd init` makes one", path.display())
             }
             Self::Policy(faults) => {
-                write!(f, "the policy set is broken, so nothing is allowed")?;
+                write!(f, "the policy set is broken")?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
             }
             Self::Keyring { path, why } => write!(f, "{} {why}", path.display()),

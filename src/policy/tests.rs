@@ -40,7 +40,7 @@ fn a_set_is_taken_whole_or_refused_with_all_that_is_wrong() {
         let directory = workspace();
         write(directory.path(), path, text);
         let found = load(&directory).unwrap_err();
-        assert_eq!(found, format!("the policy set is broken, so nothing is allowed\n  {fault}"));
+        assert_eq!(found, format!("the policy set is broken\n  {fault}"));
     };
     check(
         "policies/routes.json",

@@ -502,3 +502,20 @@ fn handoffs_are_exported_as_they_are_filtered() {
     assert_eq!(ids, ["hs_20260218_lost_0001", "hs_20260218_seen_0001"]);
     assert_eq!(ada.get("/console/export/handoffs.csv?decision=nonsense").status, 400);
 }
+
+#[test]
+fn a_document_that_is_too_long_for_a_page_is_shown_whole_to_whoever_asks() {
+    let daemon = Daemon::new();
+    let mut long = lost_spec("long_0001");
+    long["intent"]["input"] = json!({"list": vec!["item"; 5_000], "last": "the very end"});
+    assert_eq!(daemon.submit(&long).status, 422);
+    let ada = Visitor::log_in(&daemon, &daemon.token("ada", "auditor", None));
+    let page = "/console/handoffs/hs_20260218_long_0001";
+    let part = ada.get(page).text();
+    assert!(part.matches(">item<").count() < 5_000 && part.contains("more lines"), "it is cut");
+    let whole = between(&part, "more lines: <a href=\"", "\"").to_owned();
+    assert_eq!(whole, "?whole=yes");
+    let shown = ada.get(&format!("{page}{whole}")).text();
+    assert_eq!(shown.matches(">item<").count(), 5_000);
+    assert!(shown.contains("the very end") && !shown.contains("more lines"));
+}

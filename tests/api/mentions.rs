@@ -159,6 +159,8 @@ fn an_operator_marks_a_mention_as_none_once() {
     let why = || json!({"reason": "it was a joke"});
     assert_eq!(house.marked(FIRST, why()).status, 404);
     house.codes(&signed(mention("joke_0001", FIRST), |_| {}));
+    let listed = || house.daemon.get("/v1/mentions").json()["mentions"][0]["falsePositive"].clone();
+    assert_eq!(listed(), false);
     let marked = house.marked(FIRST, why());
     assert_eq!(
         (marked.status, &marked.json()["handoffId"]),
@@ -168,6 +170,7 @@ fn an_operator_marks_a_mention_as_none_once() {
     let again = house.marked(FIRST, why());
     assert_eq!((again.status, again.code().as_str()), (409, "MENTION_MARKED_ALREADY"));
     assert_eq!(house.counters("total"), counted(1, 1, 0, 1));
+    assert_eq!(listed(), true);
 
     // A message that led to several is named with the handoff that is meant.
     house.codes(&signed(mention("joke_0002", SECOND), |_| {}));

@@ -84,6 +84,27 @@ fn with_a_certificate_the_gateway_speaks_tls_and_nothing_else() {
 }
 
 #[test]
+fn a_console_session_begun_over_tls_is_for_tls_only() {
+    let daemon = with_tls("");
+    let host = format!("https://{}", daemon.address);
+    let log_in = |origin: &str| {
+        Request::new("POST", "/console/login")
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .header("Origin", origin)
+            .body(format!("token={}", daemon.admin))
+    };
+    let entered = send(&daemon, None, &log_in("https://handoffd")).unwrap();
+    assert_eq!(entered.status, 303, "{entered:?}");
+    let cookie = entered.header("set-cookie").unwrap();
+    for part in ["; HttpOnly", "; SameSite=Strict", "; Secure", "; Path=/console"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    let opened = Request::new("GET", "/console").header("Cookie", cookie.split(';').next().unwrap());
+    assert_eq!(send(&daemon, None, &opened).unwrap().status, 200);
+    assert_eq!(send(&daemon, None, &log_in(&host)).unwrap().status, 403, "the request says another host");
+}
+
+#[test]
 fn required_client_certificates_come_from_the_right_authority() {
     let daemon = with_tls("client_ca = \"tls/authority.pem\"\nclient_certificates = \"required\"\n");
     let request = Request::new("GET", "/readyz");

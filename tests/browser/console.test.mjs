@@ -32,9 +32,14 @@ describe('an operator', () => {
     // And on the page of one handoff, what becomes of it.
     await page.goto('/console/handoffs/hs_20260218_arrives_0001');
     await page.locator('body[data-connected]').waitFor();
+    const payload = page.locator('#timeline details').first();
+    await payload.locator('summary').click();
     await gateway.complete('arrives_0001');
     await page.locator('#state', { hasText: 'completed' }).waitFor();
     await page.locator('#timeline', { hasText: 'task.complete' }).waitFor();
+    // What was opened meanwhile is still open.
+    assert.match(await payload.innerText(), /task_spec_digest/);
+    assert.equal(await page.locator('#timeline details[open]').count(), 1);
   });
 
   it('reads why one was refused, at the place where it is wrong', async () => {
@@ -44,8 +49,8 @@ describe('an operator', () => {
     await page.getByRole('link', { name: 'hs_20260218_refused_0001' }).click();
     const gates = await page.locator('#gates').innerText();
     assert.match(gates, /POLICY_SELF_TEST at \/safety\/e2eActor/);
-    assert.match(gates, /`myself` may not vouch for an end-to-end test/);
-    assert.match(gates, /What to do: use `human` or `authorized-harness`/);
+    assert.match(gates, /myself may not vouch for an end-to-end test/);
+    assert.match(gates, /What to do: use human or authorized-harness/);
     assert.match(gates, /still in force/);
     const marked = page.locator('.tree li.wrong', { hasText: 'e2eActor' });
     assert.match(await marked.innerText(), /POLICY_SELF_TEST/);
@@ -89,8 +94,8 @@ describe('an operator', () => {
 
     await page.goto(route);
     await page.getByRole('link', { name: 'Roll back…', exact: true }).click();
-    assert.match(await rita.text(), /A dry run, just now[\s\S]*demote[\s\S]*would be done/);
-    assert.match(await rita.text(), /1 live handoffs in flight are marked as rolled back/);
+    assert.match(await rita.text(), /A dry run, just now[\s\S]*Demote the route[\s\S]*would be done/);
+    assert.match(await rita.text(), /The one live handoff in flight is marked as rolled back/);
     assert.equal((await gateway.api('GET', `/v1/routes/${KEY}`)).body.stage, 'live', 'looking does nothing');
     await page.getByLabel('Reason').fill('slippage beyond the limit');
     await page.getByRole('button', { name: 'Yes, roll it back' }).click();
@@ -143,6 +148,9 @@ describe('an operator', () => {
     assert.match(await page.locator('#list').innerText(), /1473395000000000001/);
     await rita.confirm('False positive…', 'Yes, mark it', { Reason: 'it was a joke' });
     assert.match(await page.locator('#numbers').innerText(), /False positives\s+1\s+1/);
+    // It is marked once, and says so.
+    assert.match(await page.locator('#list').innerText(), /false positive/);
+    assert.equal(await page.getByRole('link', { name: 'False positive…' }).count(), 0);
     await rita.confirm('Move here…', 'Yes, move it', { Reason: 'a week without trouble' });
     assert.equal((await gateway.api('GET', '/v1/mentions/phase')).body.phase, 'gated-read');
   });

@@ -5,11 +5,35 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, describe, it } from 'node:test';
 import { Gateway, KEY, Person, closeBrowser } from './support.mjs';
-import { pages, populate } from './scene.mjs';
+import { TROUBLED, pages, populate, trouble } from './scene.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 after(closeBrowser);
+
+/** What an examiner of accessibility says about the pages. */
+async function examined(gateway, colorScheme, width, list) {
+  // The policy lets no foreign script in, which is as it should be; the examiner comes in from outside.
+  const person = await Person.at(gateway, { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
+  const found = [];
+  const examine = async (name) => {
+    await person.page.evaluate(AXE);
+    const { violations } = await person.page.evaluate(() => globalThis.axe.run(document));
+    for (const { id, impact, nodes } of violations) {
+      if (impact !== 'serious' && impact !== 'critical') continue;
+      found.push(`${name}: ${id}: ${nodes.map((node) => node.html).slice(0, 3).join(' | ')}`);
+    }
+  };
+  await person.page.goto('/console/login');
+  await examine('login');
+  await person.logIn('rita');
+  for (const [name, path] of list) {
+    await person.page.goto(path);
+    await examine(name);
+  }
+  assert.deepEqual(found, []);
+  await person.leave();
+}
 
 describe('every page', () => {
   let gateway;
@@ -19,29 +43,8 @@ describe('every page', () => {
   });
   after(() => gateway.stop());
 
-  for (const colorScheme of ['light', 'dark']) {
-    it(`can be used by everybody, ${colorScheme}`, async () => {
-      // The policy lets no foreign script in, which is as it should be; the examiner comes in from outside.
-      const person = await Person.at(gateway, { colorScheme, bypassCSP: true });
-      const found = [];
-      const examine = async (name) => {
-        await person.page.evaluate(AXE);
-        const { violations } = await person.page.evaluate(() => globalThis.axe.run(document));
-        for (const { id, impact, nodes } of violations) {
-          if (impact !== 'serious' && impact !== 'critical') continue;
-          found.push(`${name}: ${id}: ${nodes.map((node) => node.html).slice(0, 3).join(' | ')}`);
-        }
-      };
-      await person.page.goto('/console/login');
-      await examine('login');
-      await person.logIn('rita');
-      for (const [name, path] of pages()) {
-        await person.page.goto(path);
-        await examine(name);
-      }
-      assert.deepEqual(found, []);
-      await person.leave();
-    });
+  for (const [colorScheme, width] of [['light', 1280], ['dark', 1280], ['light', 390], ['dark', 390]]) {
+    it(`can be used by everybody, ${colorScheme}, ${width} wide`, () => examined(gateway, colorScheme, width, pages()));
   }
 
   it('fits a telephone: nothing sticks out', async () => {
@@ -100,10 +103,85 @@ describe('every page', () => {
   });
 });
 
+describe('a policy set that did not load', () => {
+  it('is said on the overview and on its page, with what to do', async () => {
+    const gateway = await Gateway.start();
+    await trouble(gateway);
+    const rita = await (await Person.at(gateway, { viewport: { width: 390, height: 844 } })).logIn('rita');
+    assert.match(await rita.page.locator('#troubles').innerText(), /Policies degraded: decisions go on[\s\S]*capability must be a string[\s\S]*What to do/i);
+    for (const [name, path] of TROUBLED) {
+      await rita.page.goto(path);
+      const [wide, window] = await rita.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= window, `${name} is ${wide} wide`);
+    }
+    await rita.leave();
+    for (const colorScheme of ['light', 'dark']) await examined(gateway, colorScheme, 1280, TROUBLED);
+    await gateway.stop();
+  });
+});
+
+const PAYLOAD = '"><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>\'';
+
+/** Looks at a page: one script of our own, and not an element of the payload's. Is the payload shown there? */
+async function looked(page, path) {
+  await page.goto(path);
+  const [scripts, images, drawings] = await page.evaluate(() => [
+    document.scripts.length, document.querySelectorAll('img[src="x"]').length, document.querySelectorAll('svg[onload]').length,
+  ]);
+  assert.deepEqual([scripts, images, drawings], [1, 0, 0], path);
+  return (await page.content()).includes('alert(1)');
+}
+
 describe('a TaskSpec full of scripts', () => {
+  it('is text to whoever is asked to approve it, and once it is allowed', async () => {
+    const gateway = await Gateway.start();
+    await gateway.goLive();
+    // Free text may hold it, so it passes the gates.
+    await gateway.submit('live_0001', (spec) => {
+      Object.assign(spec, { mode: 'live', safety: { ...spec.safety, requiresHumanApproval: true } });
+      spec.intent.summary = PAYLOAD;
+      spec.acceptance.doneWhen = [PAYLOAD];
+    });
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    for (const [path, isShown] of [
+      ['/console', false], ['/console/approvals', true], ['/console/approvals/hs_20260218_live_0001', true],
+      ['/console/act/approve?id=hs_20260218_live_0001', false], ['/console/handoffs/hs_20260218_live_0001', true],
+    ]) assert.equal(await looked(rita.page, path), isShown, path);
+    // What people write is no better.
+    await rita.page.goto('/console/approvals/hs_20260218_live_0001');
+    await rita.confirm('Approve…', 'Yes, approve', { Reason: PAYLOAD });
+    assert.ok(await looked(rita.page, '/console/handoffs/hs_20260218_live_0001'));
+    await gateway.api('POST', '/v1/freeze', { scope: 'all', reason: PAYLOAD }, gateway.tokens.rita);
+    await gateway.api('POST', `/v1/routes/${KEY}/rollback`, { reason: PAYLOAD }, gateway.tokens.rita);
+    for (const path of ['/console', '/console/freezes', `/console/routes/${KEY}`]) assert.ok(await looked(rita.page, path), path);
+    await rita.leave();
+    await gateway.stop();
+  });
+
+  it('is text where a mention is shown', async () => {
+    const gateway = await Gateway.start();
+    gateway.cli('key', 'add', '--owner', 'user:main', '--id', 'user-main-test');
+    let n = 0;
+    for (const field of ['channel', 'messageId', 'originBotId', 'targetBotId', 'observedAt', 'dedupeBy']) {
+      await gateway.mention(`mention_${n += 1}`, `147339500000000000${n}`, { change: (spec) => { spec.authorship.mentionDelegation[field] += PAYLOAD; } });
+    }
+    for (const part of ['principal', 'delegateAgent']) {
+      await gateway.mention(`mention_${n += 1}`, `147339500000000000${n}`, {
+        afterwards: (spec) => { for (const name of Object.keys(spec.authorship.envelope[part])) spec.authorship.envelope[part][name] += PAYLOAD; },
+      });
+    }
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    await looked(rita.page, '/console/mentions');
+    let shown = 0;
+    for (let m = 1; m <= n; m += 1) shown += Number(await looked(rita.page, `/console/handoffs/hs_20260218_mention_${m}`));
+    assert.equal(shown, n, 'each is shown, as text');
+    await rita.leave();
+    await gateway.stop();
+  });
+
   it('is text wherever it is shown', async () => {
     const gateway = await Gateway.start();
-    const payload = '"><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>\'';
+    const payload = PAYLOAD;
     const poisoned = (value) => {
       if (typeof value === 'string') return value + payload;
       if (Array.isArray(value)) return value.map(poisoned);
@@ -132,15 +210,7 @@ describe('a TaskSpec full of scripts', () => {
     const rita = await (await Person.at(gateway)).logIn('rita');
     const { page } = rita;
     const seen = new Set();
-    const look = async (path) => {
-      await page.goto(path);
-      // One script of our own, and not an element of the payload's.
-      const [scripts, images, drawings] = await page.evaluate(() => [
-        document.scripts.length, document.querySelectorAll('img[src="x"]').length, document.querySelectorAll('svg[onload]').length,
-      ]);
-      assert.deepEqual([scripts, images, drawings], [1, 0, 0], path);
-      if ((await page.content()).includes('alert(1)')) seen.add(path);
-    };
+    const look = async (path) => { if (await looked(page, path)) seen.add(path); };
     await look('/console/handoffs');
     const links = await page.locator('#list a[href^="/console/handoffs/"]').evaluateAll((all) => all.map((a) => a.getAttribute('href')));
     assert.ok(links.length >= fields.length - 2, `${links.length} handoffs`);

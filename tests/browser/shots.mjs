@@ -1,29 +1,63 @@
-// Pictures of every page at both widths, light and dark: node shots.mjs DIRECTORY
+// Pictures of every page at both widths, light and dark: node shots.mjs DIRECTORY [PAGE…]
+//
+// With CLOCK_LIBRARY=/path/to/libfaketime.so.1 the gateway has lived through an hour before, so that there is a history to see.
 
-import { mkdirSync } from 'node:fs';
-import { Gateway, KEY, Person, closeBrowser, launch } from './support.mjs';
-import { pages, populate } from './scene.mjs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Gateway, Person, closeBrowser, launch } from './support.mjs';
+import { TROUBLED, pages, populate, trouble } from './scene.mjs';
 
-const directory = process.argv[2] ?? 'shots';
-const only = process.argv[3];
+const [directory = 'shots', ...only] = process.argv.slice(2);
 mkdirSync(directory, { recursive: true });
-const gateway = await Gateway.start();
+const wanted = (name) => !only.length || only.includes(name);
+
+const clock = process.env.CLOCK_LIBRARY && join(mkdtempSync(join(tmpdir(), 'shots-')), 'clock');
+const setClock = (minutes) => clock && writeFileSync(clock, `${minutes < 0 ? '' : '+'}${minutes * 60}`);
+setClock(-58);
+const gateway = await Gateway.start('', clock ? {
+  LD_PRELOAD: process.env.CLOCK_LIBRARY, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1',
+} : {});
+
+async function anHour() {
+  let n = 0;
+  for (let minute = -58; minute < 0; minute += 1) {
+    setClock(minute);
+    const allowed = 3 + Math.round(4 * Math.abs(Math.sin(minute / 7))) + (minute % 3 === 0 ? 2 : 0);
+    const refused = minute > -24 && minute < -15 ? 4 + (minute % 4) : minute % 6 === 0 ? 1 : 0;
+    for (let i = 0; i < allowed; i += 1) await gateway.submit(`cycle_${n += 1}`);
+    for (let i = 0; i < refused; i += 1) {
+      await gateway.submit(`stray_${n += 1}`, (spec) => {
+        if (n % 3 === 0) spec.safety.e2eActor = 'myself';
+        else if (n % 5 === 0) spec.intent.input = { chain: 'bitcoin' };
+        else spec.routing.routeKey = 'nowhere.execution-plane.v1';
+      });
+    }
+  }
+}
+
+async function picture(list, width, colorScheme) {
+  const person = await Person.at(gateway, { viewport: { width, height: width === 390 ? 844 : 800 }, colorScheme });
+  await person.page.goto('/console/login');
+  const take = (name) => person.page.screenshot({ path: `${directory}/${name}-${width}-${colorScheme}.png`, fullPage: true });
+  if (wanted('login')) await take('login');
+  await person.logIn('rita');
+  for (const [name, path] of list) {
+    if (!wanted(name)) continue;
+    await person.page.goto(path);
+    await take(name);
+  }
+  await person.leave();
+}
+
 try {
+  if (clock) await anHour();
+  setClock(0);
   await populate(gateway);
   await launch();
-  for (const width of [1280, 390]) {
-    for (const colorScheme of ['light', 'dark']) {
-      const person = await Person.at(gateway, { viewport: { width, height: width === 390 ? 844 : 800 }, colorScheme });
-      await person.page.goto('/console/login');
-      if (!only) await person.page.screenshot({ path: `${directory}/login-${width}-${colorScheme}.png` });
-      await person.logIn('rita');
-      for (const [name, path] of pages(KEY)) {
-        if (only && name !== only) continue;
-        await person.page.goto(path);
-        await person.page.screenshot({ path: `${directory}/${name}-${width}-${colorScheme}.png`, fullPage: true });
-      }
-      await person.leave();
-    }
+  for (const list of [pages(), TROUBLED]) {
+    if (list === TROUBLED) await trouble(gateway);
+    for (const width of [1280, 390]) for (const colorScheme of ['light', 'dark']) await picture(list, width, colorScheme);
   }
 } finally {
   await closeBrowser();

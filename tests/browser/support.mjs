@@ -33,7 +33,7 @@ function clean(environment) {
 
 export class Gateway {
   /** A gateway whose route begins in dev, with an agent behind it that answers, and tokens for everybody. */
-  static async start(settings = '') {
+  static async start(settings = '', environment = {}) {
     const gateway = new Gateway();
     gateway.root = mkdtempSync(join(tmpdir(), 'handoffd-browser-'));
     gateway.workspace = join(gateway.root, 'workspace');
@@ -49,7 +49,7 @@ export class Gateway {
     });
     gateway.log = '';
     gateway.child = spawn(BINARY, ['serve', '--workspace', gateway.workspace, '--listen', '127.0.0.1:0'], {
-      env: { ...clean(process.env), NO_COLOR: '1' }, stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...clean(process.env), NO_COLOR: '1', ...environment }, stdio: ['ignore', 'ignore', 'pipe'],
     });
     gateway.child.stderr.on('data', (text) => { gateway.log += text; });
     const lock = join(gateway.workspace, 'memory/.lock');
@@ -118,15 +118,18 @@ export class Gateway {
   }
 
   /** A mention that the principal signed, as one that watches a channel would hand it in. */
-  async mention(name, messageId) {
+  async mention(name, messageId, { observedAt = new Date(), signedAt = new Date(), change = () => {}, afterwards = () => {} } = {}) {
     const spec = structuredClone(MENTION);
     Object.assign(spec, { handoffId: `hs_20260218_${name}`, correlationId: `corr_${name}`, createdAt: new Date().toISOString() });
     Object.assign(spec.audit, { requestId: `req_${name}`, idempotencyKey: `idem_${name}` });
-    Object.assign(spec.authorship.mentionDelegation, { messageId, observedAt: new Date().toISOString() });
+    Object.assign(spec.authorship.mentionDelegation, { messageId, observedAt: observedAt.toISOString() });
+    change(spec);
     const file = join(this.root, `${name}.json`);
     writeFileSync(file, JSON.stringify(spec));
-    const signed = this.cli('sign', file, '--key-id', 'user-main-test', '--ttl', '10m');
-    return this.api('POST', '/v1/handoffs', JSON.parse(signed));
+    const signed = this.cli('sign', file, '--key-id', 'user-main-test', '--ttl', '10m', '--now', signedAt.toISOString());
+    const handed = JSON.parse(signed);
+    afterwards(handed);
+    return this.api('POST', '/v1/handoffs', handed);
   }
 
   /** The target reports that it did the work. */

@@ -47,7 +47,10 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
         ],
     };
     let documents = match (is_yes, facts.has("wouldDispatch")) {
-        (true, true) => vec![("What the target would be sent", Tree::of(facts.at("wouldDispatch").json()))],
+        (true, true) => {
+            let payload = Tree::within(facts.at("wouldDispatch").json(), &[], visit.extent());
+            vec![("What the target would be sent", payload)]
+        }
         _ => Vec::new(),
     };
     Ok(Plan {
@@ -61,7 +64,10 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
             ("To", facts.text("targetAgent")),
             ("In the name of", facts.or("principal", "nobody: it is direct")),
             ("Route", facts.text("routeKey")),
-            ("Yes so far", format!("{said} of {} {}", facts.number("needed"), facts.text("saidYes"))),
+            (
+                "Yes so far",
+                format!("{said} of {} {}", facts.number("needed"), facts.text("saidYes")).trim().to_owned(),
+            ),
             ("Ends", facts.text("expiresAt")),
             ("TaskSpec", digest.clone()),
         ],

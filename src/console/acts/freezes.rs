@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::super::door::Visit;
+use super::super::facts::grouped;
 use super::{Input, Plan, needed};
 use crate::callers::Act;
 use crate::http::{Ask, Problem};
@@ -63,8 +64,14 @@ pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {
         })
         .await;
     let in_flight = match in_flight {
-        Ok((total, true)) => format!("{total} handoffs are in flight there. They are not stopped."),
-        Ok((total, false)) => format!("At least {total} handoffs are in flight there. They are not stopped."),
+        Ok((0, true)) => "Nothing is in flight there.".to_owned(),
+        Ok((1, true)) => "One handoff is in flight there. It is not stopped.".to_owned(),
+        Ok((total, true)) => {
+            format!("{} handoffs are in flight there. They are not stopped.", grouped(total))
+        }
+        Ok((total, false)) => {
+            format!("At least {} handoffs are in flight there. They are not stopped.", grouped(total))
+        }
         Err(_) => "What is in flight cannot be counted now; it is not stopped.".to_owned(),
     };
     Ok(Plan {

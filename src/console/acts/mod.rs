@@ -17,12 +17,14 @@ use axum::response::Response;
 use serde_json::Value as Json;
 
 use super::door::Visit;
-use super::facts::Facts;
+use super::facts::{Facts, When};
 use super::frame::{Frame, page, see_other};
+use super::prose::Prose;
 use super::tree::Tree;
 use crate::callers::Act;
 use crate::http::{Ask, Kind, Problem};
 use crate::limits;
+use crate::timestamp::Timestamp;
 
 /// What somebody is about to do.
 struct Plan {
@@ -101,6 +103,15 @@ impl ConfirmPage {
 
     fn facts<'j>(&self, json: &'j Json) -> Facts<'j> {
         self.frame.facts(json)
+    }
+
+    /// A fact that is a point in time is told like any other.
+    fn when(&self, text: &str) -> Option<When> {
+        Timestamp::parse(text).map(|_| When::of(text, self.frame.now))
+    }
+
+    fn prose(&self, text: &str) -> Prose {
+        Prose::of(text)
     }
 }
 

@@ -133,6 +133,7 @@ pub(super) async fn rollback(visit: &Visit) -> Result<Plan, Problem> {
     }
     match shown.each("rolledBack").as_slice() {
         [] => happens.push("No live handoff is in flight.".to_owned()),
+        [_] => happens.push("The one live handoff in flight is marked as rolled back.".to_owned()),
         list => happens.push(format!("{} live handoffs in flight are marked as rolled back.", list.len())),
     }
     let mut plan = base(&key, &facts);
@@ -201,8 +202,15 @@ pub(super) async fn unblock(visit: &Visit) -> Result<Plan, Problem> {
 }
 
 fn steps(shown: &Facts<'_>) -> Vec<Step> {
+    let words = |step: &str| match step {
+        "demote" => "Demote the route".to_owned(),
+        "block" => "Block the route".to_owned(),
+        "restore" => "Restore the definition before".to_owned(),
+        "mark" => "Mark what is in flight as rolled back".to_owned(),
+        other => other.replace('_', " "),
+    };
     let step = |step: &Facts<'_>| Step {
-        what: step.text("step").replace('_', " "),
+        what: words(&step.text("step")),
         outcome: step.text("outcome"),
         why: step.text("why"),
     };

@@ -30,18 +30,34 @@
   tick();
   setInterval(tick, 1000);
 
+  // Where the sections do not fit side by side, the one that is shown is in sight.
+  const sections = document.getElementById('sections');
+  const here = sections?.querySelector('[aria-current]');
+  if (here) sections.scrollLeft = here.offsetLeft - (sections.clientWidth - here.offsetWidth) / 2;
+
   // Live: an entry in the ledger makes the page ask for itself again, and take over the parts that say so.
   const state = document.getElementById('live');
   if (!body.dataset.live || !window.EventSource) return;
   const say = (text) => { if (state) state.textContent = text; };
   let source = null, asking = false, again = false, timer = 0;
 
-  const isBusy = (part) => part.contains(document.activeElement) && document.activeElement.matches('input, select, textarea');
+  // What somebody types into, or has marked to copy, is left alone; what they opened stays open.
+  const isBusy = (part) => {
+    const marked = getSelection();
+    return (marked && !marked.isCollapsed && part.contains(marked.anchorNode))
+      || (part.contains(document.activeElement) && document.activeElement.matches('input, select, textarea'));
+  };
+  const nameOf = (fold) => `${fold.closest('[data-key]')?.dataset.key ?? ''} ${fold.querySelector('summary')?.textContent}`;
+  const keepOpen = (part, other) => {
+    const open = new Set([...part.querySelectorAll('details[open]')].map(nameOf));
+    for (const fold of other.querySelectorAll('details')) fold.open = open.has(nameOf(fold));
+  };
   const takeOver = (fresh) => {
     const known = new Set([...document.querySelectorAll('[data-key]')].map((row) => row.dataset.key));
     for (const part of document.querySelectorAll('[data-part]')) {
       const other = fresh.getElementById(part.id);
-      if (!other || isBusy(part) || part.querySelector('details[open]')) continue;
+      if (!other || isBusy(part)) continue;
+      keepOpen(part, other);
       const focused = part.contains(document.activeElement) && document.activeElement.getAttribute('href');
       if (part.innerHTML === other.innerHTML) continue;
       part.replaceChildren(...other.childNodes);

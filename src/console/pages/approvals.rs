@@ -63,10 +63,12 @@ impl ApprovalPage {
 pub(in super::super) async fn approval(visit: &Visit, id: &str) -> Result<Response, Problem> {
     let json = visit.ask(Ask::of("getApproval").at("id", id)).await?;
     let facts = Facts::of(&json, visit.now);
-    let payload = facts.has("wouldDispatch").then(|| Tree::of(facts.at("wouldDispatch").json()));
+    let payload = facts
+        .has("wouldDispatch")
+        .then(|| Tree::within(facts.at("wouldDispatch").json(), &[], visit.extent()));
     let shown = ApprovalPage {
         frame: visit.frame(id, "approvals"),
-        task_spec: Tree::of(facts.at("taskSpec").json()),
+        task_spec: Tree::within(facts.at("taskSpec").json(), &[], visit.extent()),
         payload,
         may: visit.may(Act::Approve),
         json,

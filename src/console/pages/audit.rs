@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde_json::Value as Json;
 
 use super::super::door::Visit;
-use super::super::facts::Facts;
+use super::super::facts::{Facts, grouped};
 use super::super::form::{encoded, query};
 use super::super::frame::{Frame, page, see_other};
 use super::super::kept::{self, Link};
@@ -35,6 +35,10 @@ impl AuditPage {
 
     fn given(&self, name: &str) -> &str {
         self.filters.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    fn grouped(&self, number: &u64) -> String {
+        grouped(*number)
     }
 
     fn kinds(&self) -> Vec<&'static str> {

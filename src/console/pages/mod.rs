@@ -22,7 +22,14 @@ pub(super) use overview::overview;
 pub(super) use reference::{codes, policies};
 pub(super) use routes::{route, routes};
 
+use super::facts::Facts;
 use super::form::Fields;
+
+/// Is this route frozen, by itself or with everything? A mode that is frozen is no matter of one route.
+fn is_frozen(freezes: &Facts<'_>, key: &str) -> bool {
+    let holds = |freeze: &Facts<'_>| freeze.is("scope", "all") || freeze.is("routeKey", key);
+    freezes.each("frozen").iter().any(holds)
+}
 
 /// The way to the next page of a list, with the same filters; nothing on the last.
 fn next_page(base: &str, fields: &Fields, filters: &[&str], next: &str) -> Option<String> {

@@ -7,9 +7,12 @@ use serde_json::{Value as Json, json};
 
 use super::super::chart::Chart;
 use super::super::door::Visit;
-use super::super::facts::Facts;
+use super::super::facts::{Facts, grouped};
 use super::super::frame::{Frame, page};
 use super::super::kept::last_checkpoint;
+use super::super::prose::Prose;
+use super::is_frozen;
+use crate::gates::Code;
 use crate::http::{Ask, Problem};
 use crate::limits;
 
@@ -40,6 +43,29 @@ struct CodeCount {
 impl OverviewPage {
     fn facts<'j>(&self, json: &'j Json) -> Facts<'j> {
         self.frame.facts(json)
+    }
+
+    /// What is wrong, but for what is frozen, which has a place of its own on the page.
+    fn troubles(&self) -> Vec<(bool, Facts<'_>)> {
+        let health = self.facts(&self.ready);
+        let failing = health.each("failing").into_iter().map(|one| (true, one));
+        let degraded = health.each("degraded").into_iter().map(|one| (false, one));
+        failing.chain(degraded).filter(|(_, one)| !one.is("what", "freeze")).collect()
+    }
+
+    fn is_frozen(&self, route: &Facts<'_>) -> bool {
+        is_frozen(&self.facts(&self.freezes), &route.text("routeKey"))
+    }
+
+    fn grouped(&self, number: &u64) -> String {
+        grouped(*number)
+    }
+
+    /// What a code means, in a sentence; nothing for one that is not ours.
+    fn means(&self, codes: &Facts<'_>) -> Prose {
+        let first = codes.each("codes").first().map(|code| code.text("")).unwrap_or_default();
+        let known = Code::ALL.iter().find(|code| code.as_str() == first);
+        Prose::of(known.map_or("", |code| code.means()))
     }
 
     /// How many routes stand at each stage.

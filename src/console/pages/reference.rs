@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::super::frame::{Frame, page};
+use super::super::prose::Prose;
 use super::super::tree::Tree;
 use crate::callers::Act;
 use crate::gates::Code;
@@ -74,6 +75,12 @@ struct CodesPage {
     frame: Frame,
     codes: Vec<Code>,
     wanted: String,
+}
+
+impl CodesPage {
+    fn prose(&self, text: &str) -> Prose {
+        Prose::of(text)
+    }
 }
 
 pub(in super::super) async fn codes(visit: &Visit) -> Result<Response, Problem> {

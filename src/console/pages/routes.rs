@@ -9,6 +9,7 @@ use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::super::frame::{Frame, page};
 use super::super::tree::Tree;
+use super::is_frozen;
 use crate::callers::Act;
 use crate::http::{Ask, Problem};
 
@@ -17,18 +18,24 @@ use crate::http::{Ask, Problem};
 struct RoutesPage {
     frame: Frame,
     json: Json,
+    freezes: Json,
 }
 
 impl RoutesPage {
     fn facts(&self) -> Facts<'_> {
         self.frame.facts(&self.json)
     }
+
+    fn is_frozen(&self, route: &Facts<'_>) -> bool {
+        is_frozen(&self.frame.facts(&self.freezes), &route.text("routeKey"))
+    }
 }
 
 pub(in super::super) async fn routes(visit: &Visit) -> Result<Response, Problem> {
     let json = visit.ask(Ask::of("listRoutes")).await?;
+    let freezes = visit.ask(Ask::of("listFreezes")).await?;
     let frame = Frame { is_live: true, ..visit.frame("Routes", "routes") };
-    Ok(page(StatusCode::OK, &RoutesPage { frame, json }))
+    Ok(page(StatusCode::OK, &RoutesPage { frame, json, freezes }))
 }
 
 #[derive(Template)]
