@@ -22,6 +22,7 @@ mod api {
     mod wire;
 
     mod a2a;
+    mod a2a_errors;
     mod a2a_streams;
     mod approvals;
     mod batches;

@@ -80,7 +80,7 @@ pub fn failed(id: &Id, error: &RpcError, version: Version) -> Json {
 
 fn request(value: Value<'_>, asked: Option<&str>, in_batch: bool) -> Request {
     let spoken = Version::asked(asked);
-    let by_header = spoken.as_ref().ok().copied().unwrap_or(Version::V0_3);
+    let by_header = Version::told(asked);
     // What is no request at all is told so even if it has no id; only a request can be a notification.
     let id = value.get("id").map(Id::read);
     let malformed = |error| Request {

@@ -40,6 +40,12 @@ impl Version {
         };
         Self::ALL.into_iter().find(spoken).ok_or_else(|| UnknownVersion(text.to_owned()))
     }
+
+    /// The version in which somebody who asked so is told what is wrong. Whoever asks for one that is not spoken knows
+    /// the header, which is newer than 0.3.
+    pub fn told(asked: Option<&str>) -> Self {
+        Self::asked(asked).unwrap_or(Self::V1_0)
+    }
 }
 
 fn is_number(text: &str) -> bool {

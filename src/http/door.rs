@@ -47,6 +47,7 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
     let began = Instant::now();
     let metrics = app.metrics.clone();
     let mut trace = Trace::of(request.headers());
+    let version = (endpoint.voice == Voice::JsonRpc).then(|| a2a::told_in(request.headers()));
     // What needs no token is asked all the time, and a stream has no end to measure.
     let spans = app.spans.clone().filter(|_| endpoint.act.is_some() && !endpoint.is_stream);
     trace.span = spans.as_ref().map(|_| Span::begin());
@@ -72,9 +73,9 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
             let code = problem.kind().code();
             tracing::debug!(endpoint = endpoint.id, code, "refused at the door");
             metrics.problem(code);
-            match endpoint.voice {
-                Voice::Problem => problem.into_response(),
-                Voice::JsonRpc => a2a::refused(problem, traced.incoming.as_deref()),
+            match version {
+                None => problem.into_response(),
+                Some(version) => a2a::refused(problem, version, traced.incoming.as_deref()),
             }
         }
     };

@@ -135,6 +135,18 @@ fn a_version_that_is_not_spoken_is_refused_and_an_absent_one_is_0_3() {
         assert_eq!(answers(&get("tasks/get"), asked), "1 ok", "{asked:?}");
         assert_eq!(answers(&get("GetTask"), asked), "1 ok", "{asked:?}");
     }
+    // Who asks for another version is told so in the form of 1.0: the header is newer than 0.3.
+    let told_in =
+        |asked: Option<&str>, text: &str| match read_requests(&body(text.as_bytes()).unwrap(), asked) {
+            Ok(Incoming::One(request)) => request.version,
+            other => panic!("{other:?}"),
+        };
+    for (asked, version) in
+        [(None, Version::V0_3), (Some("1.0"), Version::V1_0), (Some("2.0"), Version::V1_0)]
+    {
+        assert_eq!(told_in(asked, "{}"), version, "{asked:?}");
+        assert_eq!(told_in(asked, &get("nothing")), version, "{asked:?}");
+    }
     for asked in ["0.2", "1.1", "2.0", "one"] {
         assert_eq!(answers(&get("GetTask"), Some(asked)), "1 -32009", "{asked}");
         // What is no request is said first: there is nothing in it whose version could matter.

@@ -508,7 +508,7 @@ fn a_document_that_is_too_long_for_a_page_is_shown_whole_to_whoever_asks() {
     let daemon = Daemon::new();
     let mut long = lost_spec("long_0001");
     long["intent"]["input"] = json!({"list": vec!["item"; 5_000], "last": "the very end"});
-    assert_eq!(daemon.submit(&long).status, 422);
+    assert_eq!(daemon.submit(&long).status, 403);
     let ada = Visitor::log_in(&daemon, &daemon.token("ada", "auditor", None));
     let page = "/console/handoffs/hs_20260218_long_0001";
     let part = ada.get(page).text();

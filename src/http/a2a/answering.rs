@@ -35,7 +35,10 @@ pub(in crate::http) async fn rpc(mut call: Call) -> Answer {
         Err(error) => {
             let error = error.traced(talk.traceparent.as_deref());
             talk.app.metrics.rpc("unreadable", error.code.number(), std::time::Instant::now());
-            return Ok(json_response(StatusCode::OK, &a2a::failed(&Id::NULL, &error, Version::V0_3)));
+            return Ok(json_response(
+                StatusCode::OK,
+                &a2a::failed(&Id::NULL, &error, Version::told(asked.as_deref())),
+            ));
         }
     };
     Ok(match incoming {

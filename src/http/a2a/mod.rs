@@ -14,7 +14,7 @@ mod talk;
 mod tasks;
 mod who;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::App;
@@ -78,14 +78,19 @@ fn names(known: &str, etag: &str) -> bool {
     known.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == etag)
 }
 
+/// The version in which whoever sent these headers is told what is wrong.
+pub(super) fn told_in(headers: &HeaderMap) -> Version {
+    Version::told(headers.get("a2a-version").and_then(|value| value.to_str().ok()))
+}
+
 /// What the door refuses before a request is read, as a JSON-RPC answer to nobody in particular.
 ///
 /// The status is 200 but for what a client's HTTP library acts on by itself: who it is, and when to come back.
-pub(super) fn refused(problem: Problem, traceparent: Option<&str>) -> Response {
+pub(super) fn refused(problem: Problem, version: Version, traceparent: Option<&str>) -> Response {
     let status = problem.kind().status();
     let error = error_of(&problem).traced(traceparent);
     let headers = problem.into_response().headers().clone();
-    let answer = a2a::failed(&Id::NULL, &error, Version::V0_3);
+    let answer = a2a::failed(&Id::NULL, &error, version);
     let kept = matches!(
         status,
         StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
