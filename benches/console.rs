@@ -18,6 +18,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use handoffd::timestamp::Timestamp;
 use serde_json::{Value as Json, json};
 
 #[global_allocator]
@@ -173,12 +174,15 @@ impl Daemon {
         let token = json!({"name": "router", "role": "orchestrator", "agentId": "decision-router"});
         let router = self.post(&admin, "/v1/tokens", &token)["token"].as_str().unwrap().to_owned();
         let rita = self.rita.clone();
+        let last = self.get("/v1/audit?limit=1")["entries"][0]["consensusTimestamp"].clone();
+        let ends =
+            Timestamp::parse(last.as_str().unwrap()).unwrap().plus_seconds(24 * 3_600).to_milliseconds();
         for n in 0..WAITING {
             let mut live = spec(&format!("live_{n:04}"), "live");
             live["safety"]["requiresHumanApproval"] = json!(true);
             assert_eq!(self.post(&router, "/v1/handoffs", &live)["decision"], "needs_approval");
             let grant = json!({"principal": "user:main", "agents": ["blockchain-operator"], "operations": ["transfer"],
-                "modes": ["simulated"], "expiresAt": "2126-01-01T00:00:00Z", "uses": 3});
+                "modes": ["simulated"], "expiresAt": ends, "uses": 3});
             self.post(&rita, "/v1/authorizations", &grant);
         }
     }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde_json::Value as Json;
 
 use super::door::Visit;
-use super::facts::When;
+use super::facts::{When, grouped};
 use super::frame::{Frame, page, see_other};
 use crate::http::{Problem, Verifying};
 use crate::os::clock;
@@ -50,6 +50,10 @@ struct VerifyPage {
 }
 
 impl VerifyPage {
+    fn grouped(&self, number: &u64) -> String {
+        grouped(*number)
+    }
+
     fn when(&self, at: &Timestamp) -> When {
         When::of(&at.to_milliseconds(), self.frame.now)
     }
