@@ -21,6 +21,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::print_stderr,
     clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::panic,
