@@ -405,6 +405,12 @@ pub const PG_READ_ENTRIES: u64 = 1_000;
 pub const PG_PURGE_ROWS: u64 = 10_000;
 pub const PG_IDLE_LINKS_MAX: usize = 4;
 
+/// Nonces that are written to a database at once; how long they are kept there in seconds, which is longer than any clock
+/// lets a request pass, and how often old ones are dropped.
+pub const PG_NONCES_AT_ONCE_MAX: usize = 1_000;
+pub const PG_NONCES_KEPT_S: u64 = 10 * 60;
+pub const PG_NONCES_DROPPED_S: u64 = 30;
+
 /// What a move of a ledger gathers before it is written.
 pub const MOVE_BYTES: usize = 1024 * 1024;
 
@@ -454,6 +460,12 @@ pub const PUSH_ENDED_SHOWN_S: i64 = 24 * 60 * 60;
 
 /// How often it is written down how far telling has come; what was told since may be told again after a crash.
 pub const PUSH_PROGRESS_MS: u64 = 1_000;
+
+/// What a gateway that shares its ledger tells is left to it for as long as a notification may take, and so much longer; how
+/// many configs it takes at once from one that is gone; and how often what ended long ago is looked for, in such steps.
+pub const PUSH_LEASE_MORE_MS: u64 = 5_000;
+pub const PUSH_TAKEN_AT_ONCE_MAX: usize = 500;
+pub const PUSH_FORGET_EVERY: u64 = 60;
 
 /// Notifications under way at once, of all owners and of one; and updates that are read at once for a config.
 pub const PUSH_AT_ONCE_MAX: usize = 64;

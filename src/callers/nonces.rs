@@ -3,7 +3,8 @@
 //! A nonce is remembered as long as its request could be verified again, which is until its timestamp is
 //! older than the skew. Nothing is forgotten to make room: a full store refuses. In memory only, so a
 //! request that was signed before this began is refused; one whose sender's clock runs ahead could be sent
-//! again right after a restart, and then meets the ledger's claims.
+//! again right after a restart, and then meets the ledger's claims. Gateways that share a ledger ask each other beside this
+//! (`gateway/nonces.rs`), by the same marks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +45,13 @@ struct Store {
 /// Half of a digest of key and nonce: two that collide by chance refuse a request, and never let one pass.
 type Mark = [u8; 16];
 
+impl Verified<'_> {
+    /// What its nonce is remembered by.
+    pub fn mark(&self) -> [u8; 16] {
+        mark(self.key_id, self.nonce)
+    }
+}
+
 impl Nonces {
     /// An empty store that begins now.
     pub fn since(now: Timestamp) -> Self {
@@ -58,7 +66,7 @@ impl Nonces {
     /// Uses up a verified request's nonce, and says who asks.
     pub fn spend<'r>(&self, request: Verified<'r>, now: Timestamp) -> Result<&'r Caller, RequestFault> {
         let second = second(request.signed_at);
-        let mark = mark(request.key_id, request.nonce);
+        let mark = request.mark();
         // Every change below leaves the store sound, so one that a panic left behind is still good.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.forget(now);

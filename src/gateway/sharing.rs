@@ -37,6 +37,11 @@ impl Sharing {
         }
     }
 
+    /// The tables themselves, for what has a form of its own in them.
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
+    }
+
     /// The tokens of a workspace whose gateway has this public key.
     pub fn tokens(&self, files: TokenFiles, public_key: &str) -> TokenFiles {
         let id = gateway_key_id(public_key);

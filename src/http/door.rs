@@ -179,7 +179,9 @@ async fn authenticate(
         let request = SignedRequest::of(text, method.as_str(), target, digest).map_err(refused)?;
         if let Some(request) = request {
             let verified = verify(&request, &rules.in_force.keyring, &rules.roster, now).map_err(refused)?;
-            return app.nonces.spend(verified, now).cloned().map_err(refused);
+            let mark = verified.mark();
+            let caller = app.nonces.spend(verified, now).cloned().map_err(refused)?;
+            return spent_nowhere_else(app, mark).await.map(|()| caller);
         }
     }
     let Some(authorization) = text(header::AUTHORIZATION.as_str()) else {
@@ -199,6 +201,17 @@ async fn authenticate(
                 "send the header Authorization: Bearer <token>; `handoffd token list` shows which there are",
             )
     })
+}
+
+/// A nonce that is new here may have been taken by another gateway of the same ledger.
+async fn spent_nowhere_else(app: &App, mark: [u8; 16]) -> Result<(), Problem> {
+    let Some(shared) = &app.shared_nonces else { return Ok(()) };
+    match shared.spend(mark).await {
+        Some(true) => Ok(()),
+        Some(false) => Err(refused(RequestFault::NonceReused)),
+        None => Err(Problem::new(Kind::NotDurable, "whether the nonce was used before cannot be found out now")
+            .hint("sign the request again, with a new nonce, in a moment")),
+    }
 }
 
 fn refused(fault: RequestFault) -> Problem {

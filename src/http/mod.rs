@@ -51,7 +51,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::ai::Models;
 use crate::callers::{Nonces, Sessions};
-use crate::gateway::{Gateway, Probe, RuleKeeper, Sink};
+use crate::gateway::{Gateway, Probe, RuleKeeper, SharedNonces, Sink};
 use crate::os::clock;
 use crate::push::Courier;
 use crate::settings::Settings;
@@ -79,6 +79,8 @@ pub struct App {
     limiter: Limiter,
     readers: Readers,
     nonces: Nonces,
+    /// Those that other gateways of the ledger have taken; nothing where there are none.
+    shared_nonces: Option<SharedNonces>,
     /// Of people who look at the console.
     pub(crate) sessions: Sessions,
     probe: Probe,
@@ -109,6 +111,7 @@ impl App {
         let sink = Sink::start(&gateway, &settings.sink)?;
         let spans = Exporter::start(&settings.otlp)?.map(Arc::new);
         let courier = Arc::new(a2a::courier(&gateway, &settings.a2a)?);
+        let shared_nonces = gateway.sharing().map(SharedNonces::start).transpose()?;
         let models = Models::open(&settings.ai, gateway.files().workspace()).map_err(io::Error::other)?;
         Ok(Arc::new(Self {
             gateway,
@@ -118,6 +121,7 @@ impl App {
             limiter,
             readers: Readers::default(),
             nonces: Nonces::since(clock::now()),
+            shared_nonces,
             sessions: Sessions::default(),
             probe,
             sink,

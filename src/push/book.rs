@@ -3,34 +3,50 @@
 //! Everything is in memory, within bounds, and on a [`Shelf`]: a document for each task when a config is set, deleted or
 //! has ended, which is there for good before anybody is answered; and one document for how far telling has come, written
 //! every so often. Whoever is cut off in between is told a few updates once more.
+//!
+//! Gateways that share a ledger share a [`SharedShelf`]. Then all that is shown comes from there, and in memory is what this
+//! gateway tells, for as long as it is its own to tell (`common.rs`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::owner::Owner;
 use super::registration::{Delivery, Registration};
+use super::shared::SharedShelf;
 use super::shelf::{Kept, Shelf};
 use super::stored;
 use crate::a2a::TaskId;
+use crate::ledger::postgres::PushTurn;
 use crate::limits;
 use crate::timestamp::Timestamp;
 
 /// The configs of all tasks.
 #[derive(Debug)]
 pub struct Book {
-    shelf: Box<dyn Shelf>,
-    state: Mutex<State>,
+    place: Place,
+    pub(super) state: Mutex<State>,
     /// Documents are written one after the other: an older one never takes the place of a newer.
     writing: Mutex<()>,
 }
 
+/// Where configs are kept.
+#[derive(Debug)]
+enum Place {
+    Own(Box<dyn Shelf>),
+    Shared(SharedShelf),
+}
+
 #[derive(Debug, Default)]
-struct State {
-    tasks: HashMap<TaskId, Vec<Registration>>,
-    /// Whether more has been told than is written down.
-    is_ahead: bool,
+pub(super) struct State {
+    pub(super) tasks: HashMap<TaskId, Vec<Registration>>,
+    /// Configs of which more is known than is written down.
+    pub(super) ahead: HashSet<String>,
+    /// How often it was written down.
+    pub(super) kept: u64,
+    /// What is shared and cannot be read.
+    pub(super) broken: HashSet<String>,
 }
 
 /// Why a config is not set or deleted.
@@ -79,13 +95,32 @@ impl Book {
             let told = progress.get(&registration.push_id).copied().unwrap_or_default();
             registration.delivered = registration.delivered.max(told);
         }
-        Ok((Self { shelf, state: Mutex::new(state), writing: Mutex::default() }, broken))
+        Ok((Self { place: Place::Own(shelf), state: Mutex::new(state), writing: Mutex::default() }, broken))
+    }
+
+    /// What gateways share. Nothing is told before it was looked at what there is, by [`Self::keep`].
+    pub fn shared(shelf: SharedShelf) -> Self {
+        Self { place: Place::Shared(shelf), state: Mutex::default(), writing: Mutex::default() }
+    }
+
+    /// Moves what a gateway had for itself to where it is shared.
+    pub fn take_over(&self, own: &Self) -> io::Result<()> {
+        let (Place::Shared(shared), Place::Own(files)) = (&self.place, &own.place) else { return Ok(()) };
+        let tasks = std::mem::take(&mut lock(&own.state).tasks);
+        for (task, registrations) in tasks {
+            registrations.iter().try_for_each(|registration| shared.add(registration))?;
+            files.remove(&task.to_string())?;
+        }
+        files.remove(PROGRESS)
     }
 
     /// Sets a config. One of the same owner and name gives way to it, and what that one was not told yet is told to it.
     /// Returns the one that gave way.
     pub fn set(&self, mut registration: Registration) -> Result<Option<Registration>, BookFault> {
         let _turn = lock(&self.writing);
+        if let Place::Shared(shelf) = &self.place {
+            return self.set_shared(shelf, registration);
+        }
         let (task, push_id) = (registration.task.clone(), registration.push_id.clone());
         let (replaced, dropped) = {
             let mut state = lock(&self.state);
@@ -123,6 +158,11 @@ impl Book {
         config_id: &str,
     ) -> Result<Option<Registration>, BookFault> {
         let _turn = lock(&self.writing);
+        if let Place::Shared(shelf) = &self.place {
+            let removed = shelf.remove(task, owner, config_id).map_err(BookFault::Io)?;
+            removed.iter().for_each(|known| self.drop_one(&known.task, &known.push_id));
+            return Ok(removed);
+        }
         let taken = {
             let mut state = lock(&self.state);
             let Some(of_task) = state.tasks.get_mut(task) else { return Ok(None) };
@@ -138,19 +178,27 @@ impl Book {
     }
 
     /// The owner's config of that name; its first one if none is named.
-    pub fn get(&self, task: &TaskId, owner: &Owner, config_id: Option<&str>) -> Option<Registration> {
+    pub fn get(
+        &self,
+        task: &TaskId,
+        owner: &Owner,
+        config_id: Option<&str>,
+    ) -> io::Result<Option<Registration>> {
         let named = |known: &Registration| config_id.is_none_or(|config_id| known.config_id == config_id);
-        self.list(task, owner).into_iter().find(named)
+        Ok(self.list(task, owner)?.into_iter().find(named))
     }
 
     /// The owner's configs of a task, in the order in which they were set.
-    pub fn list(&self, task: &TaskId, owner: &Owner) -> Vec<Registration> {
+    pub fn list(&self, task: &TaskId, owner: &Owner) -> io::Result<Vec<Registration>> {
+        if let Place::Shared(shelf) = &self.place {
+            return self.list_shared(shelf, task, owner);
+        }
         let state = lock(&self.state);
         let of_task = state.tasks.get(task).into_iter().flatten();
-        of_task.filter(|known| known.owner == *owner).cloned().collect()
+        Ok(of_task.filter(|known| known.owner == *owner).cloned().collect())
     }
 
-    /// Configs to which something may still have to be told.
+    /// Configs to which this gateway may still have to tell something.
     pub fn open_count(&self) -> usize {
         let state = lock(&self.state);
         state.tasks.values().flatten().filter(|known| known.delivery.is_open()).count()
@@ -189,7 +237,6 @@ impl Book {
             known.attempts += 1;
             known.delivery = Delivery::Active;
         });
-        lock(&self.state).is_ahead = true;
     }
 
     /// Its receiver has not taken an update; there will be another try.
@@ -203,6 +250,9 @@ impl Book {
     /// Nothing more is told to it. Returns it, if it was still open.
     pub(super) fn ended(&self, task: &TaskId, push_id: &str, how: Delivery) -> Option<Registration> {
         let _turn = lock(&self.writing);
+        if let Place::Shared(shelf) = &self.place {
+            return self.end_shared(shelf, task, push_id, how);
+        }
         let mut ended = None;
         self.change(task, push_id, |known| {
             known.delivery = how;
@@ -214,9 +264,41 @@ impl Book {
         ended
     }
 
-    /// Writes down how far telling has come, and drops what ended long ago.
-    pub fn keep(&self, now: Timestamp) -> io::Result<()> {
+    /// Writes down how far telling has come, and drops what ended long ago. Returns tasks that are this gateway's to tell
+    /// from now on.
+    pub fn keep(&self, now: Timestamp) -> io::Result<Vec<TaskId>> {
         let _turn = lock(&self.writing);
+        match &self.place {
+            Place::Own(shelf) => self.keep_own(&**shelf, now).map(|()| Vec::new()),
+            Place::Shared(shelf) => self.keep_shared(shelf),
+        }
+    }
+
+    /// Leaves it to others to go on.
+    pub(super) fn let_go(&self) -> io::Result<()> {
+        let _turn = lock(&self.writing);
+        match &self.place {
+            Place::Own(_) => Ok(()),
+            Place::Shared(shelf) => shelf.let_go(),
+        }
+    }
+
+    /// Is there anybody else who could tell?
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.place, Place::Shared(_))
+    }
+
+    /// May a config be told now? One that is not this gateway's any more is dropped.
+    pub(super) fn turn(&self, task: &TaskId, push_id: &str) -> PushTurn {
+        let Place::Shared(shelf) = &self.place else { return PushTurn::Yes };
+        let turn = shelf.turn(push_id);
+        if turn == PushTurn::No {
+            self.drop_one(task, push_id);
+        }
+        turn
+    }
+
+    fn keep_own(&self, shelf: &dyn Shelf, now: Timestamp) -> io::Result<()> {
         let old = {
             let mut state = lock(&self.state);
             let before = now.plus_seconds(-limits::PUSH_ENDED_SHOWN_S);
@@ -227,14 +309,14 @@ impl Book {
         }
         let progress: BTreeMap<String, u64> = {
             let mut state = lock(&self.state);
-            if !std::mem::take(&mut state.is_ahead) {
+            if std::mem::take(&mut state.ahead).is_empty() {
                 return Ok(());
             }
             let open = state.tasks.values().flatten().filter(|known| known.delivery.is_open());
             open.map(|known| (known.push_id.clone(), known.delivered)).collect()
         };
         let document = serde_json::to_vec(&progress).map_err(io::Error::other)?;
-        self.shelf.put(PROGRESS, &document).inspect_err(|_| lock(&self.state).is_ahead = true)
+        shelf.put(PROGRESS, &document).inspect_err(|_| lock(&self.state).ahead.extend(progress.into_keys()))
     }
 
     fn change(&self, task: &TaskId, push_id: &str, change: impl FnOnce(&mut Registration)) {
@@ -242,6 +324,7 @@ impl Book {
         let mut of_task = state.tasks.get_mut(task).into_iter().flatten();
         if let Some(known) = of_task.find(|known| known.push_id == push_id && known.delivery.is_open()) {
             change(known);
+            state.ahead.insert(push_id.to_owned());
         }
     }
 
@@ -264,9 +347,10 @@ impl Book {
             }
             state.tasks.get(task).map(|of_task| stored::write(task, of_task))
         };
-        match document {
-            Some(document) => self.shelf.put(&task.to_string(), &document),
-            None => self.shelf.remove(&task.to_string()),
+        match (&self.place, document) {
+            (Place::Own(shelf), Some(document)) => shelf.put(&task.to_string(), &document),
+            (Place::Own(shelf), None) => shelf.remove(&task.to_string()),
+            (Place::Shared(_), _) => Ok(()),
         }
     }
 }
@@ -308,6 +392,6 @@ impl State {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -23,6 +23,7 @@ use super::owner::Owner;
 use super::registration::{Delivery, Registration};
 use super::telling::Telling;
 use crate::a2a::TaskId;
+use crate::ledger::postgres::PushTurn;
 use crate::limits;
 use crate::os::{clock, random};
 use crate::proof::Seed;
@@ -181,7 +182,7 @@ impl Courier {
         found.map(drop).map_err(|_| Unfit::Place)
     }
 
-    /// Sets a config, and begins to tell. Returns the one that gave way to it. Writes to the disk.
+    /// Sets a config, and begins to tell. Returns the one that gave way to it. Waits for a disk or a server.
     pub fn set(&self, registration: Registration) -> Result<Option<Registration>, BookFault> {
         let task = registration.task.clone();
         let replaced = self.book.set(registration)?;
@@ -257,14 +258,37 @@ impl Courier {
         }
         rounds.shutdown().await;
         self.keep().await;
+        let courier = self.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || courier.book.let_go()).await {
+            tracing::warn!(%error, "other gateways tell webhooks in this one's place only after a while");
+        }
     }
 
     async fn keep(self: &Arc<Self>) {
         let courier = self.clone();
         let kept = tokio::task::spawn_blocking(move || courier.book.keep(clock::now())).await;
-        if let Ok(Err(error)) = kept {
-            tracing::error!(%error, "how far push notifications have come cannot be written down");
+        match kept {
+            Ok(Ok(taken)) if taken.is_empty() => {}
+            Ok(Ok(taken)) => {
+                self.asked.notify_one();
+                taken.iter().for_each(|task| self.wake(task));
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "how far push notifications have come cannot be written down");
+            }
+            Err(_) => {}
         }
+    }
+
+    /// May a config be told now? Always, where nobody else could.
+    async fn turn(self: &Arc<Self>, task: &TaskId, push_id: &str) -> PushTurn {
+        if !self.book.is_shared() {
+            return PushTurn::Yes;
+        }
+        let Ok(_turn) = self.reading.acquire().await else { return PushTurn::Later };
+        let (courier, task, push_id) = (self.clone(), task.clone(), push_id.to_owned());
+        let asked = tokio::task::spawn_blocking(move || courier.book.turn(&task, &push_id)).await;
+        asked.unwrap_or(PushTurn::Later)
     }
 
     /// Tells one config whatever there is to tell.
@@ -338,6 +362,11 @@ impl Courier {
             // It may have been deleted, or set anew, while others were told.
             if self.book.open_one(task, push_id).is_none() {
                 return Round::Idle;
+            }
+            match self.turn(task, push_id).await {
+                PushTurn::Yes => {}
+                PushTurn::Later => return Round::NotNow,
+                PushTurn::No => return Round::Idle,
             }
             if let Err((why, is_final)) = self.tell(&registration, &telling, observer).await {
                 return Round::Failed { why, is_final, moved };

@@ -1,4 +1,5 @@
-//! The configs of a task as they are kept: one JSON document, with secrets in it.
+//! Configs as they are kept: JSON, with secrets in it. One document for those of a task in a file, and one for each where
+//! gateways share them.
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -6,6 +7,7 @@ use zeroize::Zeroizing;
 use super::owner::Owner;
 use super::registration::{Delivery, Registration};
 use crate::a2a::{PushConfig, TaskId, Version};
+use crate::ledger::postgres::{PushProgress, PushRow};
 use crate::proof::Secret;
 use crate::timestamp::Timestamp;
 
@@ -39,6 +41,14 @@ struct Stored {
     ended: Option<Ended>,
 }
 
+/// Why the last try failed.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Retrying {
+    why: String,
+    at: String,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ended {
@@ -69,6 +79,49 @@ pub(super) fn read(document: &[u8]) -> Option<(TaskId, Vec<Registration>)> {
     let registrations: Option<Vec<_>> =
         stored.configs.into_iter().map(|stored| registration(&task, stored)).collect();
     Some((task, registrations?))
+}
+
+/// One config as a row of its own.
+pub(super) fn to_row(registration: &Registration) -> PushRow {
+    let document = serde_json::to_string(&stored(registration)).unwrap_or_default();
+    PushRow {
+        push_id: registration.push_id.clone(),
+        task_id: registration.task.to_string(),
+        owner: registration.owner.as_str().to_owned(),
+        config_id: registration.config_id.clone(),
+        document: Zeroizing::new(document),
+        progress: progress(registration),
+        is_open: registration.delivery.is_open(),
+    }
+}
+
+/// What of a config changes as it is told.
+pub(super) fn progress(registration: &Registration) -> PushProgress {
+    let retrying = match &registration.delivery {
+        Delivery::Retrying { why, at } => {
+            serde_json::to_string(&Retrying { why: why.clone(), at: at.to_nanoseconds() }).ok()
+        }
+        _ => None,
+    };
+    PushProgress { delivered: registration.delivered, attempts: registration.attempts, retrying }
+}
+
+/// The config in a row; nothing if it is none of ours.
+pub(super) fn from_row(row: &PushRow) -> Option<Registration> {
+    let task = TaskId::parse(&row.task_id)?;
+    let mut known = registration(&task, serde_json::from_str(&row.document).ok()?)?;
+    let is_named =
+        known.push_id == row.push_id && known.owner.as_str() == row.owner && known.config_id == row.config_id;
+    if !is_named || known.delivery.is_open() != row.is_open {
+        return None;
+    }
+    known.delivered = row.progress.delivered;
+    known.attempts = row.progress.attempts;
+    if let (true, Some(retrying)) = (row.is_open, &row.progress.retrying) {
+        let Retrying { why, at } = serde_json::from_str(retrying).ok()?;
+        known.delivery = Delivery::Retrying { why, at: Timestamp::parse(&at)? };
+    }
+    Some(known)
 }
 
 fn stored(registration: &Registration) -> Stored {

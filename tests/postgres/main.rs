@@ -1,5 +1,5 @@
 //! The ledger in a real PostgreSQL: appending under contention, connections that break, servers that must be refused,
-//! following, sharing, moving a ledger there and back, and replicas that are served on it.
+//! following, sharing, moving a ledger there and back, webhooks that are told once, and replicas that are served on it.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,15 @@ mod replicas;
 mod scripted;
 mod settling;
 mod sharing;
+mod signing;
 mod specs;
+mod telling;
+mod webhooks;
+#[path = "../push/receiver.rs"]
+mod receiver;
+#[path = "../push/stage.rs"]
+#[expect(dead_code, reason = "the courier's own tests use more of it")]
+mod stage;
 #[path = "../api/wire.rs"]
 #[expect(dead_code, reason = "the daemon's own tests use more of it")]
 mod wire;

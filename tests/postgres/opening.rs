@@ -84,10 +84,38 @@ fn replicas_that_start_together_make_the_tables_once_and_agree_on_the_name() {
         opening.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert!(topics.iter().all(|topic| *topic == topics[0]), "{topics:?}");
-    assert_eq!(cluster.psql(&name, "select string_agg(step::text, ' ') from handoffd_migrations"), "1");
+    assert_eq!(steps(&cluster, &name), "1 2 3");
 
     cluster.psql(&name, "insert into handoffd_migrations (step) values (1000)");
     refused(&url, "it was used by a newer one");
+}
+
+fn steps(cluster: &Cluster, name: &str) -> String {
+    cluster.psql(name, "select string_agg(step::text, ' ' order by step) from handoffd_migrations")
+}
+
+#[test]
+fn a_ledger_of_an_older_handoffd_gets_the_tables_that_it_lacks_and_keeps_what_it_has() {
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    let before = {
+        let database = Database::open(&url, TOPIC).unwrap();
+        append(&mut PostgresLog::open(&database, &[]).unwrap(), "a", 3).unwrap();
+        database.head().unwrap()
+    };
+    // As the first version left it.
+    cluster.psql(&name, "drop table handoffd_push, handoffd_tellers, handoffd_nonces");
+    cluster.psql(&name, "delete from handoffd_migrations where step > 1");
+    let opening: Vec<_> = (0..4)
+        .map(|_| {
+            let url = url.clone();
+            std::thread::spawn(move || Database::open(&url, "gw_other").unwrap().head().unwrap())
+        })
+        .collect();
+    assert!(opening.into_iter().all(|one| one.join().unwrap() == before));
+    assert_eq!(steps(&cluster, &name), "1 2 3");
+    assert_eq!(cluster.psql(&name, "select count(*) from handoffd_push"), "0");
 }
 
 #[test]

@@ -26,7 +26,13 @@ pub(crate) struct Replica {
 
 /// So many replicas of the ledger at a URL, all ready.
 pub(crate) fn fleet(url: &str, replicas: usize) -> Vec<Replica> {
+    fleet_with(url, replicas, |_| {})
+}
+
+/// The same; each is changed before it starts.
+pub(crate) fn fleet_with(url: &str, replicas: usize, change: impl Fn(&Replica)) -> Vec<Replica> {
     let mut fleet: Vec<Replica> = (0..replicas).map(|_| Replica::lay_out(url)).collect();
+    fleet.iter().for_each(change);
     fleet.iter_mut().for_each(Replica::spawn);
     fleet.iter_mut().for_each(Replica::meet);
     fleet
@@ -182,9 +188,20 @@ impl Replica {
 
     /// A token of a named operator.
     pub(crate) fn operator(&self, name: &str) -> String {
-        let made = self.post("/v1/tokens", &json!({"name": name, "role": "operator"}));
+        self.token(&json!({"name": name, "role": "operator"}))
+    }
+
+    pub(crate) fn token(&self, what: &Json) -> String {
+        let made = self.post("/v1/tokens", what);
         assert_eq!(made.status, 201, "{made:?}");
         made.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Appends to its settings.
+    pub(crate) fn set(&self, settings: &str) {
+        let path = self.path("handoffd.toml");
+        let before = fs::read_to_string(&path).unwrap();
+        write(&path, format!("{before}{settings}"));
     }
 
     /// The last entry that it has seen.

@@ -18,7 +18,7 @@ fn a_document_is_changed_only_as_it_was_read() {
     assert_eq!(database.shared_revision().unwrap(), 0);
     assert_eq!(database.add_shared(SharedKind::Token, "b", "1").unwrap(), 1);
     assert_eq!(database.add_shared(SharedKind::Token, "a", "2").unwrap(), 2);
-    assert_eq!(database.add_shared(SharedKind::Push, "a", "3").unwrap(), 3);
+    assert_eq!(database.add_shared(SharedKind::KeyFingerprint, "a", "3").unwrap(), 3);
     assert!(matches!(database.add_shared(SharedKind::Token, "a", "4"), Err(SharedFault::Changed)));
     assert_eq!(database.replace_shared(SharedKind::Token, "a", "5", 2).unwrap(), 4);
     assert!(matches!(database.replace_shared(SharedKind::Token, "a", "6", 2), Err(SharedFault::Changed)));
@@ -29,7 +29,7 @@ fn a_document_is_changed_only_as_it_was_read() {
     assert_eq!(database.remove_shared(SharedKind::Token, "b", 1).unwrap(), 5);
     assert_eq!(database.shared_revision().unwrap(), 5);
     assert_eq!(names(SharedKind::Token), [document("a", "5", 4)]);
-    assert_eq!(names(SharedKind::Push), [document("a", "3", 3)]);
+    assert_eq!(names(SharedKind::KeyFingerprint), [document("a", "3", 3)]);
     assert_eq!(names(SharedKind::GatewayKey), []);
 }
 

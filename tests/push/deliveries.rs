@@ -210,7 +210,7 @@ async fn a_receiver_that_has_had_its_time_is_given_up_visibly_and_goes_on_where_
     scene.play(&task, WHOLE);
     eventually("it is given up", || (scene.state(&task, "c1") == "failed").then_some(())).await;
     eventually("the other is told", || (scene.state(&task, "c2") == "done").then_some(())).await;
-    let found = scene.courier.book().get(&task, &owner("router"), Some("c1")).unwrap();
+    let found = scene.courier.book().get(&task, &owner("router"), Some("c1")).unwrap().unwrap();
     let shown = found.to_json(Version::V0_3);
     assert_eq!(shown["metadata"]["delivery"]["lastError"], "it answered 500");
     assert_eq!(shown["metadata"]["delivery"]["deliveredSeq"], 3);
@@ -283,7 +283,7 @@ async fn after_a_restart_it_goes_on_where_it_stopped() {
     eventually("the first are told", || (receiver.received().len() == 3).then_some(())).await;
     // The answer is in, but it may not have been counted yet.
     eventually("they are counted", || {
-        let found = scene.courier.book().get(&task, &owner("router"), None).unwrap();
+        let found = scene.courier.book().get(&task, &owner("router"), None).unwrap().unwrap();
         (found.delivered == 4).then_some(())
     })
     .await;

@@ -272,9 +272,15 @@ impl Scene {
 
     /// The state of a config, as its owner is shown it.
     pub(super) fn state(&self, task: &TaskId, config_id: &str) -> String {
-        let found = self.courier.book().get(task, &owner("router"), Some(config_id)).unwrap();
+        let found = self.courier.book().get(task, &owner("router"), Some(config_id)).unwrap().unwrap();
         let shown = found.to_json(Version::V1_0);
         shown["metadata"]["delivery"]["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Ends it in the middle of whatever it does, as a crash would.
+    #[allow(dead_code, reason = "two test programs share it, and one of them needs this")]
+    pub(super) fn kill(self) {
+        self.running.abort();
     }
 
     pub(super) async fn stop(mut self) {

@@ -16,11 +16,13 @@ use crate::a2a::TaskId;
 use crate::engine::PushFact;
 use crate::gateway::{Gateway, Told};
 use crate::http::App;
+use crate::ledger::gateway_key_id;
 use crate::limits;
-use crate::os::clock;
+use crate::os::{clock, random};
+use crate::proof::to_hex;
 use crate::push::{
     Attempt, Book, Courier, Delivery, FileShelf, Guard, Observer, Outcome, Owner, Pace, Registration,
-    Telling, Unreadable, Updates,
+    SharedShelf, Telling, Unreadable, Updates,
 };
 use crate::settings::A2a;
 use crate::web::Client;
@@ -28,16 +30,29 @@ use crate::wire::{Kind, Sender};
 
 /// Who tells webhooks, with what there is to tell from before.
 pub(in crate::http) fn courier(gateway: &Gateway, settings: &A2a) -> io::Result<Courier> {
-    let shelf = FileShelf::open(gateway.files().push())?;
-    let (book, broken) = Book::open(Box::new(shelf))?;
-    for name in broken {
-        tracing::error!(task = name, "the push configs of a task cannot be read; nobody is told about it");
-    }
+    let book = book(gateway, settings)?;
     let authorities = settings.push_ca.as_ref().map(|path| gateway.files().workspace().join(path));
     let client = Client::new(authorities.as_deref())
         .map_err(|fault| io::Error::other(format!("[a2a] push_ca cannot be used: {fault}")))?;
     let pace = Pace { timeout: settings.push_timeout, retry: settings.push_retry, ..Pace::default() };
     Ok(Courier::new(book, Guard::new(settings.push_allow.clone()), client, gateway.shared_seed(), pace))
+}
+
+/// Who is to be told what: what is kept in the workspace, or what gateways that share a ledger share. Such a gateway brings
+/// along what it had when it was alone.
+fn book(gateway: &Gateway, settings: &A2a) -> io::Result<Book> {
+    let shelf = FileShelf::open(gateway.files().push())?;
+    let (own, broken) = Book::open(Box::new(shelf))?;
+    for name in broken {
+        tracing::error!(task = name, "the push configs of a task cannot be read; nobody is told about it");
+    }
+    let Some(sharing) = gateway.sharing() else { return Ok(own) };
+    let session = to_hex(random::secret_bytes::<16>().map_err(io::Error::other)?.as_slice());
+    let key = gateway_key_id(&gateway.public_key());
+    let shelf = SharedShelf::open(sharing.database().clone(), &key, &session, settings.push_timeout)?;
+    let shared = Book::shared(shelf);
+    shared.take_over(&own)?;
+    Ok(shared)
 }
 
 /// Tells webhooks until the gateway stops.

@@ -27,7 +27,7 @@ impl Talk {
         let heard = self.hear(&submission.message, version).await?;
         // The same message again asks for what it has.
         let name = config.id.clone().unwrap_or_else(|| heard.id.to_string());
-        let known = self.app.courier.book().get(&heard.id, &self.owner(), Some(&name));
+        let known = self.look_up(&heard.id, Some(name)).await?;
         if known.is_none_or(|known| known.config.url != config.url) {
             self.register(&heard.id, config, version, 1).await?;
         }
@@ -61,7 +61,7 @@ impl Talk {
         version: Version,
     ) -> Result<Json, RpcError> {
         self.find(id).await?;
-        let found = self.app.courier.book().get(id, &self.owner(), config_id);
+        let found = self.look_up(id, config_id.map(str::to_owned)).await?;
         found.map(|known| known.to_json(version)).ok_or_else(|| {
             RpcError::at(
                 ErrorCode::TaskNotFound,
@@ -80,7 +80,9 @@ impl Talk {
         version: Version,
     ) -> Result<Json, RpcError> {
         self.find(id).await?;
-        let all = self.app.courier.book().list(id, &self.owner());
+        let (courier, owner, task) = (self.app.courier.clone(), self.owner(), id.clone());
+        let all = tokio::task::spawn_blocking(move || courier.book().list(&task, &owner)).await;
+        let all = all.unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into())).map_err(unread)?;
         if version == Version::V0_3 {
             return Ok(all.iter().map(|known| known.to_json(version)).collect());
         }
@@ -122,6 +124,14 @@ impl Talk {
             Version::V0_3 => Json::Null,
             Version::V1_0 => json!({}),
         })
+    }
+
+    /// The caller's config of that name; the first one if none is named.
+    async fn look_up(&self, id: &TaskId, name: Option<String>) -> Result<Option<Registration>, RpcError> {
+        let (courier, owner, task) = (self.app.courier.clone(), self.owner(), id.clone());
+        let look = move || courier.book().get(&task, &owner, name.as_deref());
+        let found = tokio::task::spawn_blocking(look).await;
+        found.unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into())).map_err(unread)
     }
 
     fn owner(&self) -> Owner {
@@ -193,6 +203,11 @@ impl Talk {
 
 fn interrupted() -> BookFault {
     BookFault::Io(std::io::ErrorKind::Interrupted.into())
+}
+
+fn unread(error: std::io::Error) -> RpcError {
+    tracing::error!(%error, "push configs cannot be read");
+    RpcError::new(ErrorCode::Internal, "push configs cannot be read now")
 }
 
 fn not_kept(fault: &BookFault) -> RpcError {

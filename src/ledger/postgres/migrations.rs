@@ -5,7 +5,8 @@ use super::link::{Committed, Link};
 use crate::ledger::chain::RunningHash;
 
 /// The steps, in order. One that was released is never changed.
-const STEPS: [&str; 1] = [include_str!("001_ledger.sql")];
+const STEPS: [&str; 3] =
+    [include_str!("001_ledger.sql"), include_str!("002_push.sql"), include_str!("003_nonces.sql")];
 
 /// Who holds it migrates; the number is ours alone ("handoff" in ASCII).
 const LOCK: &str = "select pg_advisory_xact_lock(29380524337227366)";

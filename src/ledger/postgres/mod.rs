@@ -13,6 +13,8 @@ mod closing;
 mod link;
 mod log;
 mod migrations;
+mod nonces;
+mod push;
 mod reading;
 mod settling;
 mod shared;
@@ -27,6 +29,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub use log::PostgresLog;
+pub use push::{PushProgress, PushRow, PushSet, PushTeller, PushTurn};
 pub use reading::StoredEntries;
 pub use shared::{Shared, SharedFault, SharedKind};
 pub use tail::PostgresTail;

@@ -12,8 +12,6 @@ use crate::ledger::Checkpoint;
 pub enum SharedKind {
     /// The roster: the hash of each token and what it may do, or that it was revoked.
     Token,
-    /// Where an A2A client wants to be told.
-    Push,
     /// The public half of a gateway's key.
     GatewayKey,
     /// The fingerprints of the keys in force, which every replica must have.
@@ -26,7 +24,6 @@ impl SharedKind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Token => "token",
-            Self::Push => "push",
             Self::GatewayKey => "gateway-key",
             Self::KeyFingerprint => "key-fingerprint",
             Self::PolicyFiles => "policy-files",
