@@ -71,7 +71,7 @@ impl Agents {
             .clone();
         let handoff_id = spec["handoffId"].as_str().unwrap();
         let event = json!({
-            "wire": "1.1", "wire_id": format!("wire_{handoff_id}{n:04}"), "type": kind,
+            "wire": "1.1", "wire_id": format!("wire_{}{n:04}", handoff_id.replace('_', "")), "type": kind,
             "ts": "2026-02-18T19:38:05Z", "sender": format!("agent:{}", self.target), "payload": payload,
             "state": {"category": category, "terminal": category == "completed"},
             "stream": {"stream_id": format!("task:{handoff_id}:attempt:1"), "stream_seq": n + 4,
