@@ -209,8 +209,10 @@ async fn spent_nowhere_else(app: &App, mark: [u8; 16]) -> Result<(), Problem> {
     match shared.spend(mark).await {
         Some(true) => Ok(()),
         Some(false) => Err(refused(RequestFault::NonceReused)),
-        None => Err(Problem::new(Kind::NotDurable, "whether the nonce was used before cannot be found out now")
-            .hint("sign the request again, with a new nonce, in a moment")),
+        None => {
+            Err(Problem::new(Kind::NotDurable, "whether the nonce was used before cannot be found out now")
+                .hint("sign the request again, with a new nonce, in a moment"))
+        }
     }
 }
 

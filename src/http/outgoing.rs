@@ -85,7 +85,7 @@ impl Outgoing {
         );
         registry.register(
             "push_configs_open",
-            "Push configs to which something may still have to be told",
+            "Push configs to which this gateway may still have to tell something",
             made.push_open.clone(),
         );
         registry.register(

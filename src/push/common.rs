@@ -75,7 +75,8 @@ impl Book {
                 of_task.retain(|known| held.contains(&known.push_id));
             }
             state.tasks.retain(|_, of_task| !of_task.is_empty());
-            let known: HashSet<&String> = state.tasks.values().flatten().map(|known| &known.push_id).collect();
+            let known: HashSet<&String> =
+                state.tasks.values().flatten().map(|known| &known.push_id).collect();
             let is_new = |push_id: &&String| !known.contains(push_id) && !state.broken.contains(*push_id);
             held.iter().filter(is_new).cloned().collect()
         };

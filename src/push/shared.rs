@@ -34,10 +34,7 @@ impl SharedShelf {
     }
 
     /// Returns what gave way, and the number behind which it is told.
-    pub(super) fn set(
-        &self,
-        registration: &Registration,
-    ) -> Result<(Option<Registration>, u64), BookFault> {
+    pub(super) fn set(&self, registration: &Registration) -> Result<(Option<Registration>, u64), BookFault> {
         let set = self.database.set_push(&stored::to_row(registration), &self.teller);
         match set.map_err(|fault| BookFault::Io(io_fault(fault)))? {
             PushSet::Full(whose) => Err(BookFault::Full(whose)),

@@ -20,6 +20,17 @@ pub(crate) struct Cluster {
     settings: Vec<String>,
 }
 
+/// What a server had at some time.
+pub(crate) struct Backup {
+    directory: tempfile::TempDir,
+}
+
+impl Backup {
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+}
+
 /// The server that the tests of this process share, as long as one of them has it.
 static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
 
@@ -73,6 +84,10 @@ fn done(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     output
+}
+
+fn copy(from: &Path, to: &Path) {
+    done(Command::new("cp").arg("-a").arg(from).arg(to));
 }
 
 fn free_port() -> u16 {
@@ -196,6 +211,23 @@ impl Cluster {
     /// Stops the server as an operator would, and starts it again.
     pub(crate) fn restart(&self) {
         self.stop("fast");
+        self.begin();
+    }
+
+    /// Stops, keeps a copy of everything, and goes on.
+    pub(crate) fn back_up(&self) -> Backup {
+        self.stop("fast");
+        let backup = Backup { directory: directory() };
+        copy(&self.data, &backup.data());
+        self.begin();
+        backup
+    }
+
+    /// Puts the copy in the place of what there is.
+    pub(crate) fn put_back(&self, backup: &Backup) {
+        self.stop("immediate");
+        std::fs::remove_dir_all(&self.data).unwrap();
+        copy(&backup.data(), &self.data);
         self.begin();
     }
 

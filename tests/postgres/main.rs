@@ -21,19 +21,20 @@ mod losing;
 mod opening;
 mod proxy;
 mod racing;
+mod rebuilding;
+#[path = "../push/receiver.rs"]
+mod receiver;
 mod replicas;
 mod scripted;
 mod settling;
 mod sharing;
 mod signing;
 mod specs;
-mod telling;
-mod webhooks;
-#[path = "../push/receiver.rs"]
-mod receiver;
 #[path = "../push/stage.rs"]
 #[expect(dead_code, reason = "the courier's own tests use more of it")]
 mod stage;
+mod telling;
+mod webhooks;
 #[path = "../api/wire.rs"]
 #[expect(dead_code, reason = "the daemon's own tests use more of it")]
 mod wire;

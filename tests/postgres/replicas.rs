@@ -106,6 +106,25 @@ impl Replica {
         self.child = Some(serve.args(more).stdout(Stdio::null()).stderr(log).spawn().unwrap());
     }
 
+    /// Starts the process in a terminal, as a person would, until it listens; what is seen there.
+    pub(crate) fn seen_to_start(&self) -> String {
+        let program = env!("CARGO_BIN_EXE_handoffd");
+        let seen = self.root.path().join("seen");
+        let serve = format!("exec '{program}' serve --listen 127.0.0.1:0 --ledger '{}'", self.url);
+        let mut terminal = Command::new("script");
+        terminal.args(["--quiet", "--flush", "--return", "--command", &serve]).arg(&seen);
+        terminal.current_dir(self.path("")).env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = terminal.spawn().unwrap();
+        let text = || String::from_utf8_lossy(&fs::read(&seen).unwrap_or_default()).into_owned();
+        until(|| text().contains("listening"));
+        // The terminal goes, and takes what runs in it along.
+        let holder: Json = serde_json::from_slice(&fs::read(self.path("memory/.lock")).unwrap()).unwrap();
+        let sent = Command::new("kill").args(["-s", "TERM", &holder["pid"].to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert!(child.wait().unwrap().success());
+        text()
+    }
+
     /// Waits until it listens.
     pub(crate) fn hear(&mut self) {
         let pid = u64::from(self.pid());
@@ -238,20 +257,37 @@ impl Connection {
     }
 
     pub(crate) fn post(&mut self, target: &str, body: &str) -> Option<Reply> {
-        let request = Request::new("POST", target).token(&self.admin).json(body);
-        self.ask(&request)
+        self.ask(&self.to_post(target, body))
+    }
+
+    pub(crate) fn to_post(&self, target: &str, body: &str) -> Request {
+        Request::new("POST", target).token(&self.admin).json(body)
     }
 
     /// The answer; nothing if none came.
     pub(crate) fn ask(&mut self, request: &Request) -> Option<Reply> {
+        self.send(request)?;
+        self.hear()
+    }
+
+    /// Asks, and does not wait.
+    pub(crate) fn send(&mut self, request: &Request) -> Option<()> {
         if self.stream.is_none() {
             let stream = TcpStream::connect_timeout(&self.address, Duration::from_secs(2)).ok()?;
             stream.set_read_timeout(Some(self.patience)).unwrap();
             stream.set_nodelay(true).unwrap();
             self.stream = Some(BufReader::new(stream));
         }
+        let sent = self.stream.as_mut()?.get_mut().write_all(&request.bytes());
+        if sent.is_err() {
+            self.stream = None;
+        }
+        sent.ok()
+    }
+
+    /// Waits for the answer to what was sent.
+    pub(crate) fn hear(&mut self) -> Option<Reply> {
         let mut stream = self.stream.take()?;
-        stream.get_mut().write_all(&request.bytes()).ok()?;
         let reply = read_reply(&mut stream)?;
         self.stream = Some(stream);
         Some(reply)

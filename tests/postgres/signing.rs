@@ -37,7 +37,8 @@ fn signed(nonce: &str) -> Request {
 }
 
 fn orchestrator(fleet: &[Replica]) {
-    let token = fleet[0].token(&json!({"name": "router-1", "role": "orchestrator", "agentId": "decision-router"}));
+    let token =
+        fleet[0].token(&json!({"name": "router-1", "role": "orchestrator", "agentId": "decision-router"}));
     let ask = Request::new("GET", "/v1/handoffs").token(&token);
     for replica in fleet {
         until(|| replica.connection().ask(&ask).is_some_and(|reply| reply.status == 200));
@@ -57,11 +58,13 @@ fn a_signed_request_is_taken_by_one_replica_and_by_no_other() {
     // All at once.
     let rounds = crate::short_or_long(100, 5_000);
     let at_once = Arc::new(Barrier::new(fleet.len()));
-    let requests: Arc<Vec<Request>> = Arc::new((0..rounds).map(|n| signed(&format!("nonce-{n:06}"))).collect());
+    let requests: Arc<Vec<Request>> =
+        Arc::new((0..rounds).map(|n| signed(&format!("nonce-{n:06}"))).collect());
     let askers: Vec<_> = fleet
         .iter()
         .map(|replica| {
-            let (requests, at_once, mut connection) = (requests.clone(), at_once.clone(), replica.connection());
+            let (requests, at_once, mut connection) =
+                (requests.clone(), at_once.clone(), replica.connection());
             std::thread::spawn(move || -> Vec<Reply> {
                 let ask = |request: &Request| {
                     at_once.wait();

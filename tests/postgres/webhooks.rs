@@ -60,7 +60,9 @@ impl Stage {
     }
 
     fn holder(&self) -> String {
-        self.ask("select string_agg(coalesce(holder, 'nobody'), ' ') from handoffd_push where ended_at is null")
+        self.ask(
+            "select string_agg(coalesce(holder, 'nobody'), ' ') from handoffd_push where ended_at is null",
+        )
     }
 }
 
@@ -285,8 +287,7 @@ fn what_a_gateway_had_alone_comes_along_when_it_shares_a_ledger() {
     assert!(found.config.token.is_some() && found.config.credentials.is_some());
     let kept = shared.get(&task(2), &owner("router"), Some("c1")).unwrap().unwrap();
     assert_eq!(kept.config.url, "https://hook.example/known");
-    let (empty, _) =
-        Book::open(Box::new(FileShelf::open(directory.path().join("push")).unwrap())).unwrap();
+    let (empty, _) = Book::open(Box::new(FileShelf::open(directory.path().join("push")).unwrap())).unwrap();
     assert_eq!(empty.open_count(), 0);
 }
 
@@ -303,7 +304,10 @@ fn what_ended_long_ago_goes_and_what_cannot_be_read_is_left_alone() {
     assert!(book.keep(now()).unwrap().is_empty());
     assert!(book.keep(now()).unwrap().is_empty());
     assert_eq!(book.open_count(), 0);
-    assert_eq!(stage.ask("select string_agg(push_id, ' ' order by push_id) from handoffd_push"), "push_bad push_new");
+    assert_eq!(
+        stage.ask("select string_agg(push_id, ' ' order by push_id) from handoffd_push"),
+        "push_bad push_new"
+    );
 }
 
 #[test]

@@ -179,13 +179,15 @@ async fn hostile_targets_are_neither_registered_nor_dialled() {
         scene.set(Setting::default().of(&task, url));
     }
     let tried = |n: usize| {
-        let found = scene.courier.book().get(&task(n), &super::stage::owner("router"), None).unwrap().unwrap();
+        let found =
+            scene.courier.book().get(&task(n), &super::stage::owner("router"), None).unwrap().unwrap();
         found.attempts > 0
     };
     eventually("each was tried", || (0..targets.len()).all(tried).then_some(())).await;
     // Forbidden, or a name that leads nowhere. Anything else would mean that somebody was dialled.
     for (n, url) in targets.iter().enumerate() {
-        let found = scene.courier.book().get(&task(n), &super::stage::owner("router"), None).unwrap().unwrap();
+        let found =
+            scene.courier.book().get(&task(n), &super::stage::owner("router"), None).unwrap().unwrap();
         let shown =
             found.to_json(handoffd::a2a::Version::V1_0)["metadata"]["delivery"]["lastError"].to_string();
         let never_dialled = shown.contains("may not be dialled") || shown.contains("leads nowhere");

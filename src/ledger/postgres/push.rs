@@ -340,11 +340,7 @@ fn read(row: &Row) -> Result<PushRow, PostgresFault> {
         owner: row.get(2)?,
         config_id: row.get(3)?,
         document: Zeroizing::new(row.get(4)?),
-        progress: PushProgress {
-            delivered: row.count(5)?,
-            attempts: row.count(6)?,
-            retrying: row.get(7)?,
-        },
+        progress: PushProgress { delivered: row.count(5)?, attempts: row.count(6)?, retrying: row.get(7)? },
         is_open: row.get(8)?,
     })
 }
