@@ -106,6 +106,7 @@ fn is_hand(name: &str) -> bool {
         "ledger/tail.rs",
         "ledger/verify/directory.rs",
         "push/courier.rs",
+        "push/shared_book.rs",
         "push/shelf.rs",
         "state/publish.rs",
         "state/follow.rs",

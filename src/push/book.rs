@@ -5,7 +5,7 @@
 //! every so often. Whoever is cut off in between is told a few updates once more.
 //!
 //! Gateways that share a ledger share a [`SharedShelf`]. Then all that is shown comes from there, and in memory is what this
-//! gateway tells, for as long as it is its own to tell (`common.rs`).
+//! gateway tells, for as long as it is its own to tell (`shared_book.rs`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;

@@ -11,13 +11,13 @@
 //! it, whose task it is, and JSON-RPC.
 
 mod book;
-mod common;
 mod courier;
 mod guard;
 mod letter;
 mod owner;
 mod registration;
 mod shared;
+mod shared_book;
 mod shelf;
 mod stored;
 mod telling;
