@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use handoffd::timestamp::Timestamp;
 use serde_json::{Value as Json, json};
 
 use super::console::Visitor;
@@ -139,7 +140,8 @@ fn an_edit_waits_while_the_set_before_it_decides_and_a_yes_puts_it_in_force() {
     assert_eq!((&pending["state"], &pending["rejected"]), (&json!("waiting"), &Json::Null));
     let entry = house.daemon.get(&format!("/v1/audit/{}", pending["sequence"])).json();
     assert_eq!(entry["wire"]["payload"], json!({"digest": second, "previous_digest": first}));
-    assert_eq!(entry["hcs"]["consensus_timestamp"], pending["since"]);
+    let time = |text: &Json| Timestamp::parse(text.as_str().unwrap()).unwrap();
+    assert_eq!(time(&entry["hcs"]["consensus_timestamp"]), time(&pending["since"]));
 
     // The old set decides, and everybody sees that another one waits.
     assert_eq!(house.policies()["digest"], *first);
