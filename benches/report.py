@@ -40,8 +40,9 @@ AIMS = [("check", 64, 0.80), ("check", 256, 0.80), ("submit", 64, 0.50), ("submi
 def gather(figures, run, prepared):
     lines = [json.loads(line) for line in pathlib.Path(figures).read_text().splitlines()]
     kinds = {kind: [line for line in lines if line["kind"] == kind] for kind in ("row", "stream", "growth", "active")}
-    disk = next(line for line in lines if line["kind"] == "disk")
-    return {"run": {**run, "date": datetime.date.today().isoformat()}, "machine": machine(disk),
+    disk, decision = (next(line for line in lines if line["kind"] == kind) for kind in ("disk", "decision"))
+    run = {**run, "date": datetime.date.today().isoformat(), "decision_bytes": decision["bytes"]}
+    return {"run": run, "machine": machine(disk),
             "versions": versions(pathlib.Path(prepared)), **kinds}
 
 
@@ -93,7 +94,8 @@ def markdown(results):
     parts = [
         f"Measured on {run['date']}: {run['rounds']} rounds of {run['seconds']} s for each row and number of connections, {int(run['took_s']) // 60 + 1} "
         f"minutes in all. {at['cores']} cores ({at['processor']}), {at['memory_gib']} GiB, Linux {at['kernel']}, {at['file_system']}; 4 KiB "
-        f"and an fdatasync take {time(at['sync_p50_us'])} (p99 {time(at['sync_p99_us'])}). "
+        f"and an fdatasync take {time(at['sync_p50_us'])} (p99 {time(at['sync_p99_us'])}). A decision has {run['decision_bytes']:,} bytes in "
+        "the ledger. "
         + ", ".join(f"{name} {version}" for name, version in results["versions"].items()) + ".",
         "![Requests per second by connections, and latency at 64 connections](performance.svg)",
     ]

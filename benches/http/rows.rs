@@ -11,7 +11,7 @@ use serde_json::json;
 use super::load::daemon::Daemon;
 use super::load::pgbench::{Rows, cluster::Cluster};
 use super::load::process::{Process, settle, tied, usage};
-use super::load::{Load, Request, ask, load, task_spec};
+use super::load::{Load, Request, ask, load, report, task_spec};
 use super::options::{Options, Peer};
 
 /// Has this program be the bare handler.
@@ -31,14 +31,14 @@ pub(crate) struct Row {
 }
 
 enum Server {
-    Http { address: String, request: Request, _kept: Kept },
+    Http { address: String, request: Request, kept: Kept },
     Insert { rows: Rows },
 }
 
 /// What lives as long as the row.
 enum Kept {
-    Daemon { _daemon: Daemon },
-    Process { _process: Process, _workspace: Option<tempfile::TempDir> },
+    Daemon(Daemon),
+    Process(Process, Option<tempfile::TempDir>),
 }
 
 /// One run of one row.
@@ -78,6 +78,8 @@ impl Row {
             }
         }
         if options.postgres {
+            eprintln!("a decision is {decision_bytes} bytes in the ledger, and so is a row of pgbench");
+            report::tell("decision", json!({"bytes": decision_bytes}));
             let row = Self::insert(decision_bytes);
             warm_up(&row);
             rows.push(row);
@@ -92,8 +94,7 @@ impl Row {
         BufReader::new(process.stdout()).read_line(&mut address).unwrap();
         let address = address.trim().to_owned();
         let request = Request::post("/", "none", &task_spec("simulated")).answered(&[200], "hs_bench_");
-        let kept = Kept::Process { _workspace: None, _process: process };
-        Self::http("bare", address, request, kept)
+        Self::http("bare", address, request, Kept::Process(process, None))
     }
 
     fn daemon(name: &str) -> Self {
@@ -119,7 +120,7 @@ impl Row {
                 request
             }
         };
-        Self::http(name, address, request, Kept::Daemon { _daemon: daemon })
+        Self::http(name, address, request, Kept::Daemon(daemon))
     }
 
     fn peer(peer: &Peer) -> Self {
@@ -153,8 +154,7 @@ impl Row {
         if peer.is_durable {
             remembers(&address, &request);
         }
-        let kept = Kept::Process { _workspace: Some(workspace), _process: process };
-        Self::http(&peer.name, address, request, kept)
+        Self::http(&peer.name, address, request, Kept::Process(process, Some(workspace)))
     }
 
     /// One that allows what is to be measured.
@@ -163,10 +163,10 @@ impl Row {
         let (status, answer) = ask(&address, &request);
         request.hold(status, answer.as_bytes(), true);
         let root = match &kept {
-            Kept::Daemon { _daemon } => _daemon.process.id(),
-            Kept::Process { _process, .. } => _process.id(),
+            Kept::Daemon(daemon) => daemon.process.id(),
+            Kept::Process(process, _) => process.id(),
         };
-        Self { name: name.to_owned(), root, server: Server::Http { address, request, _kept: kept } }
+        Self { name: name.to_owned(), root, server: Server::Http { address, request, kept } }
     }
 
     fn insert(bytes: usize) -> Self {
@@ -201,8 +201,8 @@ impl Row {
 
     /// What a daemon has written into its ledger; a file may be longer than what is in it.
     fn ledger_bytes(&self) -> usize {
-        let Server::Http { _kept: Kept::Daemon { _daemon }, .. } = &self.server else { return 0 };
-        let files = std::fs::read_dir(_daemon.workspace().join("memory/ledger")).unwrap();
+        let Server::Http { kept: Kept::Daemon(daemon), .. } = &self.server else { return 0 };
+        let files = std::fs::read_dir(daemon.workspace().join("memory/ledger")).unwrap();
         let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
         files.map(|path| std::fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count()).sum()
     }
