@@ -204,13 +204,19 @@ impl RpcError {
         if let Some(traceparent) = &self.traceparent {
             metadata.insert("traceparent".to_owned(), json!(traceparent));
         }
+        // Not the request's fault: with a BadRequest beside it, clients take -32603 for -32602 and do not come back.
+        let is_theirs = self.code != ErrorCode::Internal;
+        let hint = self.findings.iter().find_map(|finding| finding.hint.as_ref());
+        if let Some(hint) = hint.filter(|_| !is_theirs) {
+            metadata.insert("hint".to_owned(), json!(hint));
+        }
         let mut data = vec![json!({
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": self.code.reason(),
             "domain": "a2a-protocol.org",
             "metadata": metadata,
         })];
-        if !self.findings.is_empty() {
+        if is_theirs && !self.findings.is_empty() {
             let violations: Vec<Json> = self.findings.iter().map(violation).collect();
             data.push(json!({
                 "@type": "type.googleapis.com/google.rpc.BadRequest",

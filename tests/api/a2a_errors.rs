@@ -66,6 +66,9 @@ fn malformed_requests_of_every_kind_get_the_right_code() {
         assert!(reply.json()["error"]["data"]["codes"].is_array(), "{reply:?}");
         let data = talk.daemon.send(&request.header("A2A-Version", "1.0")).json()["error"]["data"].clone();
         assert_eq!(data[0]["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{data}");
+        assert!(data[0]["metadata"]["hint"].is_string(), "{data}");
+        // No BadRequest: clients would take that for wrong parameters.
+        assert_eq!(data.as_array().unwrap().len(), 1, "{data}");
     }
     let large = format!("{{\"x\": \"{}\"}}", "y".repeat(1 << 20));
     let reply = post(&large);

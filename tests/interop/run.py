@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import a2acli  # noqa: E402
 import ours  # noqa: E402
 import pages  # noqa: E402
 from client import Client  # noqa: E402
@@ -33,6 +34,7 @@ def clients(prepared):
         "javascript-1.3-speaking-0.3": (script["1.3"], "0.3", asked),
         "javascript-0.3": (script["0.3"], "0.3", asked),
         # Have scenes of their own, and no driver.
+        "a2acli": None,
         "handoffd": None,
         "pages": None,
     }
@@ -74,7 +76,7 @@ def main():
                             given.prepared / "javascript-1.3")
 
     def scenes(name):
-        all_scenes = {"handoffd": ours.SCENES, "pages": of_pages}.get(name, SCENES)
+        all_scenes = {"a2acli": a2acli.SCENES, "handoffd": ours.SCENES, "pages": of_pages}.get(name, SCENES)
         return [scene for scene in all_scenes if not given.scene or scene.__name__ in given.scene]
 
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:

@@ -77,11 +77,13 @@ pub(super) fn findings(data: &Json) -> Vec<String> {
         let hint = finding.get("hint").and_then(Json::as_str).map(|hint| format!("; {}", printable(hint)));
         format!("  {} {}{}", text(finding, "pointer"), text(finding, "message"), hint.unwrap_or_default())
     });
-    let details = data.as_array().into_iter().flatten();
-    let new = details
+    let details = || data.as_array().into_iter().flatten();
+    let hints = details().filter_map(|detail| detail.pointer("/metadata/hint")?.as_str());
+    let hints = hints.map(|hint| format!("  {}", printable(hint)));
+    let new = details()
         .flat_map(|detail| rows(detail, "fieldViolations"))
         .map(|violation| format!("  {} {}", text(violation, "field"), text(violation, "description")));
-    old.chain(new).collect()
+    old.chain(new).chain(hints).collect()
 }
 
 pub(super) fn coloured(state: &str) -> String {
@@ -92,4 +94,28 @@ pub(super) fn coloured(state: &str) -> String {
         _ => anstyle::Style::new().bold(),
     };
     format!("{style}{}{style:#}", printable(state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_wrong_is_read_from_the_data_of_either_version() {
+        for (data, lines) in [
+            (
+                json!({"findings": [{"pointer": "/a", "message": "is bad", "hint": "mend it"}]}),
+                ["  /a is bad; mend it"],
+            ),
+            (
+                json!([{"fieldViolations": [{"field": "/a", "description": "is bad; mend it"}]}]),
+                ["  /a is bad; mend it"],
+            ),
+            (json!([{"reason": "INTERNAL_ERROR", "metadata": {"hint": "send a token"}}]), ["  send a token"]),
+        ] {
+            assert_eq!(findings(&data), lines);
+        }
+        assert!(findings(&json!([{"metadata": {}}])).is_empty() && findings(&json!(null)).is_empty());
+    }
 }
