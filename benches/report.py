@@ -95,7 +95,7 @@ def markdown(results):
         f"Measured on {run['date']}: {run['rounds']} rounds of {run['seconds']} s for each row and number of connections, {int(run['took_s']) // 60 + 1} "
         f"minutes in all. {at['cores']} cores ({at['processor']}), {at['memory_gib']} GiB, Linux {at['kernel']}, {at['file_system']}; 4 KiB "
         f"and an fdatasync take {time(at['sync_p50_us'])} (p99 {time(at['sync_p99_us'])}). A decision has {run['decision_bytes']:,} bytes in "
-        "the ledger. "
+        f"the ledger. {quiet(int(run['busy']))}"
         + ", ".join(f"{name} {version}" for name, version in results["versions"].items()) + ".",
         "![Requests per second by connections, and latency at 64 connections](performance.svg)",
     ]
@@ -113,6 +113,11 @@ def markdown(results):
         lines = [[f"{one['handoffs']:,}", spread(one)] for one in results["active"]]
         parts += ["### With handoffs under way", table(["active handoffs", "decisions/s (spread)"], lines)]
     return "\n\n".join(parts)
+
+
+def quiet(busy):
+    """What others did just before; nothing to say if they did nothing."""
+    return "" if busy < 10 else f"**Others used {busy} % of the processors when it began: these figures are preliminary.** "
 
 
 def spread(one):

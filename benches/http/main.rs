@@ -41,7 +41,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use load::{median, report};
+use load::{Load, median, report};
 use options::Options;
 use rows::{Row, Run};
 
@@ -107,7 +107,8 @@ fn table(options: &Options, connections: usize) {
             ratios.clone().fold((f64::MAX, 0.0), |(low, high), ratio| (ratio.min(low), ratio.max(high)));
         let of = |figure: &dyn Fn(&Run) -> f64| median(runs.iter().map(figure));
         let (rate, ratio) = (of(&Run::rate), median(ratios));
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| of(&|run| run.load.percentile(share)));
+        let all = Load::all(runs.iter().map(|run| &run.load));
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| all.percentile(share));
         let cpu = of(&Run::cpu_s_per_1000);
         let resident = runs.last().and_then(|run| run.resident_mib).unwrap_or_default();
         let spread = format!("{ratio:.2} ({low:.2}..{high:.2})");
@@ -121,7 +122,7 @@ fn table(options: &Options, connections: usize) {
                 "connections": connections, "name": name, "rate": rate, "ratio": ratio, "ratio_min": low,
                 "ratio_max": high, "p50_us": p50, "p99_us": p99, "p999_us": p999, "cpu_s_per_1000": cpu,
                 "resident_mib": resident, "rates": runs.iter().map(Run::rate).collect::<Vec<_>>(),
-                "requests": runs.iter().map(|run| run.load.latencies.len()).sum::<usize>(),
+                "requests": all.latencies.len(),
             }),
         );
     }

@@ -139,6 +139,17 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// Several as one.
+    pub(crate) fn all<'l>(loads: impl Iterator<Item = &'l Self>) -> Self {
+        let mut all = Self { elapsed_s: 0.0, latencies: Vec::new() };
+        for load in loads {
+            all.elapsed_s += load.elapsed_s;
+            all.latencies.extend(&load.latencies);
+        }
+        all.latencies.sort_unstable();
+        all
+    }
+
     pub(crate) fn rate(&self) -> f64 {
         self.latencies.len() as f64 / self.elapsed_s
     }

@@ -29,7 +29,8 @@ impl Rows {
         Self { cluster, database, bytes }
     }
 
-    /// Inserts from so many clients, and reads how long each row took.
+    /// Inserts from so many clients, and reads how long each row took. Connecting comes out of the time that pgbench is
+    /// given, so many get more of it.
     pub(crate) fn insert(&self, clients: usize, seconds: f64) -> Load {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("insert.sql");
@@ -38,12 +39,13 @@ impl Rows {
             "insert into rows (body) values (decode(repeat(md5(random()::text), {sixteens}), 'hex'));\n"
         );
         std::io::Write::write_all(&mut std::fs::File::create(&script).unwrap(), insert.as_bytes()).unwrap();
+        let given_s = (seconds + clients as f64 / 250.0).ceil();
         let before = self.count();
         let run = tied(cluster::binary("pgbench"))
             .current_dir(directory.path())
             .args(["-n", "-M", "prepared", "--log", "-h", "127.0.0.1", "-U", "handoffd"])
             .args(["-c", &clients.to_string(), "-j", &clients.min(2).to_string()])
-            .args(["-T", &format!("{}", seconds.ceil()), "-p", &self.cluster.port.to_string(), "-f"])
+            .args(["-T", &given_s.to_string(), "-p", &self.cluster.port.to_string(), "-f"])
             .arg(&script)
             .arg(&self.database)
             .output()
@@ -51,7 +53,10 @@ impl Rows {
         assert!(run.status.success(), "{run:?}");
         let text = String::from_utf8_lossy(&run.stdout).into_owned();
         let tps = text.lines().find(|line| line.starts_with("tps"));
-        let tps: f64 = tps.and_then(|line| line.split_whitespace().nth(2)?.parse().ok()).unwrap();
+        let tps: f64 =
+            tps.and_then(|line| line.split_whitespace().nth(2)?.parse().ok()).unwrap_or_else(|| {
+                panic!("no row in {given_s} s: {text}{}", String::from_utf8_lossy(&run.stderr));
+            });
         let latencies = latencies(directory.path());
         assert_eq!(self.count() - before, latencies.len(), "every row that was answered is there");
         // Without the time that connecting takes, as for the others.
