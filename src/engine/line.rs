@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::EngineFault;
 use super::sequencer::Sequencer;
@@ -27,6 +27,10 @@ pub(super) struct Line<'t> {
     /// What others appended while a batch was on its way, which is too late with that.
     news: Vec<Entry>,
     writing: bool,
+    /// When the batch that is being written was sent out, and how many wait for it.
+    shipped: Option<(Instant, usize)>,
+    /// Until when more are waited for, and how many there may be.
+    gathering: Option<(Instant, usize)>,
     /// The writer was overtaken and may be keeping its turn for us.
     has_turn: bool,
     stopping: bool,
@@ -55,6 +59,8 @@ impl<'t> Line<'t> {
             again: VecDeque::new(),
             news: Vec::new(),
             writing: false,
+            shipped: None,
+            gathering: None,
             has_turn: false,
             stopping: false,
             stuck: None,
@@ -66,6 +72,12 @@ impl<'t> Line<'t> {
         loop {
             let mut next = if !self.again.is_empty() && !self.writing {
                 None
+            } else if let Some(left) = self.gathers_for() {
+                match messages.recv_timeout(left) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
             } else if self.desk.lock().has_deadlines() {
                 match messages.recv_timeout(TICK) {
                     Ok(message) => Some(message),
@@ -89,9 +101,29 @@ impl<'t> Line<'t> {
             if !self.stopping && self.stuck.is_none() {
                 self.tick();
             }
-            if !self.writing && self.ship().is_err() {
+            if !self.writing && self.gathers_for().is_none() && self.ship().is_err() {
                 return;
             }
+        }
+    }
+
+    /// How much longer it is worth to wait for those who were answered just now. An append to a database takes long beside
+    /// what they need to ask again: without that, half of them would always wait for the other half.
+    fn gathers_for(&mut self) -> Option<Duration> {
+        let (until, expected) = self.gathering?;
+        let left = until.saturating_duration_since(Instant::now());
+        if self.waiting.len() >= expected || left.is_zero() || !self.has_room() || self.stopping {
+            self.gathering = None;
+            return None;
+        }
+        Some(left)
+    }
+
+    fn gather(&mut self) {
+        let Some((began, answered)) = self.shipped.take() else { return };
+        if self.is_shared && !self.waiting.is_empty() {
+            let at_most = Duration::from_micros(limits::GATHER_US_MAX).min(began.elapsed() / 4);
+            self.gathering = Some((Instant::now() + at_most, self.waiting.len() + answered));
         }
     }
 
@@ -110,6 +142,7 @@ impl<'t> Line<'t> {
                     self.room = room;
                 }
                 self.desk.lock().keep();
+                self.gather();
                 if !self.news.is_empty() {
                     let news = std::mem::take(&mut self.news);
                     self.catch_up(&news, Vec::new());
@@ -261,6 +294,7 @@ impl<'t> Line<'t> {
         drop(sequencer);
         (self.writing, self.has_turn) = (true, false);
         let waiting = std::mem::take(&mut self.waiting);
+        self.shipped = Some((Instant::now(), waiting.len()));
         self.send(Work::Job(Job { after: full.after(), batch: Some(full), waiting }))
     }
 

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -139,6 +140,8 @@ pub struct Courier {
     at_once: Semaphore,
     reading: Semaphore,
     of_owners: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Whether how far it came could not be written down the last time: that is said once.
+    is_stuck: AtomicBool,
 }
 
 /// What one round came to.
@@ -167,6 +170,7 @@ impl Courier {
             at_once: Semaphore::new(limits::PUSH_AT_ONCE_MAX),
             reading: Semaphore::new(limits::PUSH_READS_AT_ONCE),
             of_owners: Mutex::default(),
+            is_stuck: AtomicBool::new(false),
         }
     }
 
@@ -268,15 +272,17 @@ impl Courier {
         let courier = self.clone();
         let kept = tokio::task::spawn_blocking(move || courier.book.keep(clock::now())).await;
         match kept {
-            Ok(Ok(taken)) if taken.is_empty() => {}
             Ok(Ok(taken)) => {
-                self.asked.notify_one();
+                self.is_stuck.store(false, Ordering::Relaxed);
+                if !taken.is_empty() {
+                    self.asked.notify_one();
+                }
                 taken.iter().for_each(|task| self.wake(task));
             }
-            Ok(Err(error)) => {
+            Ok(Err(error)) if !self.is_stuck.swap(true, Ordering::Relaxed) => {
                 tracing::error!(%error, "how far push notifications have come cannot be written down");
             }
-            Err(_) => {}
+            Ok(Err(_)) | Err(_) => {}
         }
     }
 

@@ -272,6 +272,12 @@ impl Cluster {
         url(self.port, database)
     }
 
+    /// The server's first process.
+    #[allow(dead_code, reason = "the bench shares this, and needs it")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.lock().unwrap().as_ref().map_or(0, Child::id)
+    }
+
     pub(crate) fn data(&self) -> &Path {
         &self.data
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{join_all, poll_fn};
+use futures_util::future::{join, join_all, poll_fn};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_postgres::error::{Severity, SqlState};
@@ -126,19 +126,7 @@ impl Link {
 
     /// Several statements; the texts of the last row that any of them had, and only of one.
     pub(super) async fn text_row(&self, sql: &str) -> Result<Option<Vec<String>>, PostgresFault> {
-        let messages = in_time(self.client.simple_query(sql)).await?;
-        let mut last = None;
-        for message in messages {
-            match message {
-                SimpleQueryMessage::Row(row) => last = Some(row),
-                SimpleQueryMessage::RowDescription(_) => last = None,
-                _ => {}
-            }
-        }
-        let texts = |row: SimpleQueryRow| {
-            (0..row.len()).map(|column| row.get(column).unwrap_or_default().to_owned()).collect()
-        };
-        Ok(last.map(texts))
+        Ok(last_row(in_time(self.client.simple_query(sql)).await?))
     }
 
     /// The entry that was told of last, of those that were since the connection was made; 0 if none was.
@@ -190,20 +178,33 @@ impl Link {
         in_time(self.client.execute(&statement, parameters)).await
     }
 
-    /// The same for several statements that are sent together; the fault of the first that failed.
+    /// The same for several statements that are sent together, behind others that are none of ours to prepare; the fault of
+    /// the first that failed.
     pub(super) async fn changes(
         &mut self,
+        first: Option<&str>,
         statements: &[(&'static str, Parameters<'_>)],
-    ) -> Result<Vec<u64>, PostgresFault> {
+    ) -> Result<(Option<Vec<String>>, Vec<u64>), PostgresFault> {
         let mut prepared = Vec::new();
         for (sql, _) in statements {
             prepared.push(self.prepared(sql).await?);
         }
+        let first = async {
+            match first {
+                Some(sql) => self.client.simple_query(sql).await.map(last_row),
+                None => Ok(None),
+            }
+        };
         let all = prepared
             .iter()
             .zip(statements)
             .map(|(one, (_, parameters))| self.client.execute(one, parameters));
-        in_time(async { join_all(all).await.into_iter().collect() }).await
+        // Each is sent when it is first asked for its answer, so in this order.
+        in_time(async {
+            let (first, rest) = join(first, join_all(all)).await;
+            Ok((first?, rest.into_iter().collect::<Result<_, _>>()?))
+        })
+        .await
     }
 
     /// Commits. Whatever is not a plain yes is unknown: the server may have committed before it failed to say so, and
@@ -231,6 +232,21 @@ const STANDBY: &str =
 
 /// Said when a connection is made, and asked again while it is used, for `fsync` can be changed beneath it.
 pub(super) const FSYNC_OFF: &str = "fsync is off: a power cut would lose decisions that were acknowledged, and may damage the database; set it to on";
+
+fn last_row(messages: Vec<SimpleQueryMessage>) -> Option<Vec<String>> {
+    let mut last = None;
+    for message in messages {
+        match message {
+            SimpleQueryMessage::Row(row) => last = Some(row),
+            SimpleQueryMessage::RowDescription(_) => last = None,
+            _ => {}
+        }
+    }
+    let texts = |row: SimpleQueryRow| {
+        (0..row.len()).map(|column| row.get(column).unwrap_or_default().to_owned()).collect()
+    };
+    last.map(texts)
+}
 
 /// Waits for an answer, but not for ever.
 async fn in_time<T>(

@@ -3,11 +3,14 @@
 use std::io;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
+
+use super::attempt::{Attempt, Turn, Ways, attempt};
 use super::bell::PostgresBell;
 use super::closing;
 use super::link::Link;
 use super::settling::{Pending, Settled, settle, settle_once};
-use super::transaction::{Ended, HEALTH, Outcome, Rows, begin, look, put};
+use super::transaction::{Ended, HEALTH, Place, Rows};
 use super::{Database, PostgresFault, link, reading, tail};
 use crate::ledger::batch::Batch;
 use crate::ledger::chain::Head;
@@ -38,13 +41,10 @@ pub struct PostgresLog {
     keeps_turns: bool,
     /// Its turn to append, kept after it came too late.
     turn: Option<Turn>,
-}
-
-/// A transaction that has begun, and the last entry that it saw.
-#[derive(Debug)]
-struct Turn {
-    link: Link,
-    last: Head,
+    /// Nobody came before its last append, and nobody is expected to come before the next one.
+    is_alone: bool,
+    /// Drives its own connection, on the thread that appends: an answer wakes nobody but who waits for it.
+    runtime: Runtime,
 }
 
 impl PostgresLog {
@@ -71,6 +71,10 @@ impl PostgresLog {
         }
         let database = database.clone();
         let mark = mark.map(Closing::to_text);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| PostgresFault::Unreachable(error.to_string()))?;
         Ok(Self {
             database,
             link: None,
@@ -82,6 +86,8 @@ impl PostgresLog {
             settle_ms: limits::PG_SETTLE_MS,
             keeps_turns: false,
             turn: None,
+            is_alone: false,
+            runtime,
         })
     }
 
@@ -130,53 +136,37 @@ impl PostgresLog {
         let Some(last) = batches.last() else { return Ok(Settled::Landed) };
         self.settle_pending()?;
         let rows = Rows::of(batches);
-        let database = self.database.clone();
-        let outcome = database.wait(async {
-            let mut turn = self.turn.take().filter(|turn| !turn.link.is_closed());
-            let mut kept = self.link.take().filter(|link| !link.is_closed());
-            let mut is_new = false;
-            loop {
-                let (mut link, seen) = match (turn.take(), kept.take()) {
-                    (Some(Turn { link, last }), _) => (link, last),
-                    (None, kept) => {
-                        is_new |= kept.is_none();
-                        let link = match kept {
-                            Some(link) => link,
-                            None => Link::make(&database.0.address).await?,
-                        };
-                        match begin(&link, database.topic_id()).await {
-                            Ok(last) => (link, last),
-                            // A connection that broke while nobody used it.
-                            Err(PostgresFault::Unreachable(_)) if !is_new => continue,
-                            Err(fault) => return Err(fault),
-                        }
-                    }
-                };
-                if seen.sequence > after.sequence
-                    && reading::has(&mut link, database.topic_id(), after).await?
-                {
-                    if self.keeps_turns {
-                        self.turn = Some(Turn { link, last: seen });
-                    } else {
-                        link.batch("rollback").await?;
-                        self.link = Some(link);
-                    }
-                    return Ok(Err(Ended::Found(AppendFault::Conflict { head: seen })));
-                }
-                let put =
-                    put(&mut link, &rows, after, last.head(), self.mark.as_deref(), database.topic_id());
-                let ended = match put.await {
-                    Outcome::Committed => Ok(()),
-                    Outcome::Refused => {
-                        Err(look(&mut link, database.topic_id(), after, self.mark.as_deref()).await?)
-                    }
-                    Outcome::Unknown(why) => return Ok(Err(Ended::Unknown(why))),
-                    // A connection that broke while nobody used it; `commit` was not sent on it.
-                    Outcome::Failed(PostgresFault::Unreachable(_)) if !is_new => continue,
-                    Outcome::Failed(fault) => return Err(fault),
-                };
+        let (topic_id, mark) = (self.database.topic_id().to_owned(), self.mark.clone());
+        let place = Place { topic_id: &topic_id, after, head: last.head(), mark: mark.as_deref() };
+        let (turn, kept) = (self.turn.take(), self.link.take());
+        let was_late = turn.is_some();
+        let outcome = self.runtime.block_on(attempt(
+            &self.database,
+            &rows,
+            place,
+            Ways {
+                turn: turn.filter(|turn| !turn.link.is_closed()),
+                kept: kept.filter(|link| !link.is_closed()),
+                is_alone: self.is_alone,
+            },
+        ));
+        self.is_alone = !was_late && matches!(outcome, Ok(Attempt::Committed(_)));
+        let outcome = outcome.map(|attempt| match attempt {
+            Attempt::Committed(link) => {
                 self.link = Some(link);
-                return Ok(ended);
+                Ok(())
+            }
+            Attempt::TooLate(turn) => {
+                let head = turn.last;
+                self.turn = Some(turn);
+                if !self.keeps_turns {
+                    self.pass();
+                }
+                Err(Ended::Found(AppendFault::Conflict { head }))
+            }
+            Attempt::Ended(link, ended) => {
+                self.link = link;
+                Err(ended)
             }
         });
         match outcome {
@@ -255,7 +245,7 @@ impl Log for PostgresLog {
         }
         let (database, topic_id) = (self.database.clone(), self.database.topic_id().to_owned());
         let found = match &mut self.turn {
-            Some(turn) => database.wait(async { behind(&mut turn.link, &topic_id, after).await }),
+            Some(turn) => self.runtime.block_on(behind(&mut turn.link, &topic_id, after)),
             None => database.ask(async |link| behind(link, &topic_id, after).await),
         };
         match found {
@@ -268,7 +258,7 @@ impl Log for PostgresLog {
     fn pass(&mut self) {
         let Some(Turn { link, .. }) = self.turn.take() else { return };
         // A connection that cannot be asked is let go, and the turn with it.
-        if self.database.wait(async { link.batch("rollback").await }).is_ok() {
+        if self.runtime.block_on(link.batch("rollback")).is_ok() {
             self.link = Some(link);
         }
     }

@@ -8,6 +8,7 @@
 //! there is.
 
 mod address;
+mod attempt;
 mod bell;
 mod closing;
 mod link;

@@ -12,9 +12,10 @@ use crate::proof::Digest;
 
 /// Everybody who appends has this lock on the table, so whoever takes a stronger one sees all that was appended and
 /// nothing that is being appended. No statement is timed out: a cancel during `commit` would end the wait for a
-/// synchronous standby, and not the commit. The wait for another writer is still limited, by `lock_timeout`.
-const BEGIN: &str =
-    "begin; set local statement_timeout = 0; lock table handoffd_entries in row exclusive mode";
+/// synchronous standby, and not the commit. The wait for another writer is still limited, by `lock_timeout`. The last
+/// setting is there only within the transaction: a statement that was sent behind a beginning that failed finds it missing.
+const BEGIN: &str = "begin; set local statement_timeout = 0; set local handoffd.appends = 'yes'; \
+     lock table handoffd_entries in row exclusive mode";
 
 /// The last entry, seen by whoever has the turn: nobody who takes turns appends behind it.
 const LAST: &str =
@@ -22,12 +23,17 @@ const LAST: &str =
 
 const PUT_ENTRIES: &str = "insert into handoffd_entries (sequence, consensus_timestamp, running_hash, wire, ends_batch) \
      select * from unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::boolean[]) \
-     where (select closed from handoffd_ledger) is not distinct from $6 and case when $7::bigint = 0 \
+     where current_setting('handoffd.appends', true) = 'yes' \
+     and (select closed from handoffd_ledger) is not distinct from $6 and case when $7::bigint = 0 \
      then exists (select from handoffd_ledger where genesis = $8) \
-     else exists (select from handoffd_entries where sequence = $7 and running_hash = $8) end";
+     else exists (select from handoffd_entries where sequence = $7 and running_hash = $8) end \
+     and not exists (select from handoffd_entries where sequence > $7)";
+// Only behind entries that went in: whoever came too late keeps a transaction in which nothing has happened.
 const PUT_BODIES: &str = "insert into handoffd_bodies (sequence, place, digest, body) \
-     select * from unnest($1::bigint[], $2::integer[], $3::bytea[], $4::bytea[])";
-const NOTIFY: &str = "select pg_notify($1, $2)";
+     select * from unnest($1::bigint[], $2::integer[], $3::bytea[], $4::bytea[]) \
+     where exists (select from handoffd_entries where sequence = $5 and running_hash = $6)";
+const NOTIFY: &str = "select pg_notify($1, $2) \
+     where exists (select from handoffd_entries where sequence = $3 and running_hash = $4)";
 pub(super) const HEALTH: &str =
     "select pg_is_in_recovery(), current_setting('fsync'), (select closed from handoffd_ledger)";
 
@@ -85,6 +91,9 @@ impl<'b> Rows<'b> {
 /// How a transaction went.
 pub(super) enum Outcome {
     Committed,
+    /// Others have appended behind the entry that it was built on, up to this one. Nothing has happened in the transaction,
+    /// and it is still open.
+    TooLate(Head),
     /// The condition did not hold; nothing was committed.
     Refused,
     /// Nothing was committed.
@@ -102,11 +111,18 @@ pub(super) enum Ended {
 /// Begins a transaction and waits for its turn to append. Turns are taken in the order in which they were asked for, so
 /// that no replica starves; what may be appended is not said by them but by the running hash. Returns the last entry.
 pub(super) async fn begin(link: &Link, topic_id: &str) -> Result<Head, PostgresFault> {
-    let genesis = Head::genesis(topic_id);
-    let key =
-        genesis.running_hash.as_bytes().first_chunk::<8>().map_or(0, |bytes| i64::from_be_bytes(*bytes));
-    let begun = link.text_row(&format!("{BEGIN}; select pg_advisory_xact_lock({key}); {LAST}")).await?;
-    let Some(last) = begun else { return Ok(genesis) };
+    begun(link.text_row(&beginning(topic_id)).await?, topic_id)
+}
+
+fn beginning(topic_id: &str) -> String {
+    let hash = Head::genesis(topic_id).running_hash;
+    let key = hash.as_bytes().first_chunk::<8>().map_or(0, |bytes| i64::from_be_bytes(*bytes));
+    format!("{BEGIN}; select pg_advisory_xact_lock({key}); {LAST}")
+}
+
+/// The last entry in the answer to a beginning.
+fn begun(last: Option<Vec<String>>, topic_id: &str) -> Result<Head, PostgresFault> {
+    let Some(last) = last else { return Ok(Head::genesis(topic_id)) };
     let read = |(sequence, hash): (&str, &str)| {
         Some(Head { sequence: sequence.parse().ok()?, running_hash: RunningHash::from_hex(hash)? })
     };
@@ -114,52 +130,88 @@ pub(super) async fn begin(link: &Link, topic_id: &str) -> Result<Head, PostgresF
     pair.and_then(read).ok_or(PostgresFault::Damaged { sequence: 0 })
 }
 
-/// Everything from then up to `commit`, and `commit`.
-pub(super) async fn put(
-    link: &mut Link,
-    rows: &Rows<'_>,
-    after: Head,
-    head: Head,
-    mark: Option<&str>,
-    topic_id: &str,
-) -> Outcome {
-    match statements(link, rows, after, head, mark, topic_id).await {
-        Ok(true) => match link.commit().await {
-            Committed::Yes => Outcome::Committed,
-            Committed::Unknown(why) => Outcome::Unknown(why),
-        },
-        // `commit` was never sent, so nothing can come of it: not even on a connection that is lost.
-        Ok(false) | Err(PostgresFault::Taken) => match link.batch("rollback").await {
-            Ok(()) => Outcome::Refused,
-            Err(fault) => Outcome::Failed(fault),
-        },
+/// Where a batch goes.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
+    pub(super) topic_id: &'p str,
+    /// What it was built on.
+    pub(super) after: Head,
+    /// Its last entry.
+    pub(super) head: Head,
+    pub(super) mark: Option<&'p str>,
+}
+
+/// Begins, waits for its turn and puts, all sent at once: what the first answers is only of interest to whoever is too late.
+pub(super) async fn begin_and_put(link: &mut Link, rows: &Rows<'_>, place: Place<'_>) -> Outcome {
+    let (begun_with, put) = match statements(link, rows, place, Some(&beginning(place.topic_id))).await {
+        Ok(answers) => answers,
+        Err(fault) => return failed(link, fault).await,
+    };
+    match begun(begun_with, place.topic_id) {
+        Ok(last) if !put && last.sequence > place.after.sequence => Outcome::TooLate(last),
+        Ok(_) => end(link, put).await,
         Err(fault) => Outcome::Failed(fault),
     }
 }
 
-/// False if the condition did not hold.
+/// Everything from the beginning up to `commit`, and `commit`.
+pub(super) async fn put(link: &mut Link, rows: &Rows<'_>, place: Place<'_>) -> Outcome {
+    match statements(link, rows, place, None).await {
+        Ok((_, put)) => end(link, put).await,
+        Err(fault) => failed(link, fault).await,
+    }
+}
+
+async fn failed(link: &mut Link, fault: PostgresFault) -> Outcome {
+    match fault {
+        PostgresFault::Taken => end(link, false).await,
+        fault => Outcome::Failed(fault),
+    }
+}
+
+async fn end(link: &mut Link, put: bool) -> Outcome {
+    match put {
+        true => match link.commit().await {
+            Committed::Yes => Outcome::Committed,
+            Committed::Unknown(why) => Outcome::Unknown(why),
+        },
+        // `commit` was never sent, so nothing can come of it: not even on a connection that is lost.
+        false => match link.batch("rollback").await {
+            Ok(()) => Outcome::Refused,
+            Err(fault) => Outcome::Failed(fault),
+        },
+    }
+}
+
+/// What the beginning answered, if there is one, and whether the condition held. All is sent together; should the first
+/// put nothing, the others do nothing.
 async fn statements(
     link: &mut Link,
     rows: &Rows<'_>,
-    after: Head,
-    head: Head,
-    mark: Option<&str>,
-    topic_id: &str,
-) -> Result<bool, PostgresFault> {
+    place: Place<'_>,
+    beginning: Option<&str>,
+) -> Result<(Option<Vec<String>>, bool), PostgresFault> {
+    let Place { topic_id, after, head, mark } = place;
     let hash = after.running_hash.as_bytes().as_slice();
     let Rows { sequences, timestamps, hashes, wires, ends, bodies } = rows;
     let (after, told) = (stored(after.sequence), format!("{} {}", head.sequence, head.running_hash));
     let (texts, channel): (Vec<&[u8]>, _) =
         (bodies.bodies.iter().map(AsRef::as_ref).collect(), channel(topic_id));
-    // Sent together. Should the first put nothing, the others are rolled back with it.
-    let counts = link
-        .changes(&[
-            (PUT_ENTRIES, &[sequences, timestamps, hashes, wires, ends, &mark, &after, &hash]),
-            (PUT_BODIES, &[&bodies.sequences, &bodies.places, &bodies.digests, &texts]),
-            (NOTIFY, &[&channel, &told]),
-        ])
+    let (last, last_hash) = (stored(head.sequence), head.running_hash.as_bytes().as_slice());
+    let (begun, counts) = link
+        .changes(
+            beginning,
+            &[
+                (PUT_ENTRIES, &[sequences, timestamps, hashes, wires, ends, &mark, &after, &hash]),
+                (
+                    PUT_BODIES,
+                    &[&bodies.sequences, &bodies.places, &bodies.digests, &texts, &last, &last_hash],
+                ),
+                (NOTIFY, &[&channel, &told, &last, &last_hash]),
+            ],
+        )
         .await?;
-    Ok(counts.first() == Some(&(sequences.len() as u64)))
+    Ok((begun, counts.first() == Some(&(sequences.len() as u64))))
 }
 
 /// Why the condition did not hold.
