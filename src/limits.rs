@@ -219,11 +219,9 @@ pub const VIEW_CATCH_UP_MAX: u64 = 50_000;
 pub const VIEW_JOURNAL_PAGES: i64 = 16 * 1024;
 pub const VIEW_JOURNAL_BYTES_MAX: i64 = 64 * 1024 * 1024;
 
-/// How long the views gather entries for one transaction, how many at most, and how often they look whether somebody
-/// waits.
+/// How long the views gather entries for one transaction, and how many at most, while nobody waits for them.
 pub const VIEW_GATHER_MS: u64 = 300;
 pub const VIEW_GATHER_ENTRIES: usize = 6_000;
-pub const VIEW_GLANCE_MS: u64 = 5;
 
 /// Prepared statements of a connection, and words with their numbers, that are kept at hand.
 pub const VIEW_STATEMENTS_MAX: usize = 64;

@@ -7,15 +7,25 @@ use std::time::{Duration, Instant};
 use super::EngineFault;
 use super::sequencer::Sequencer;
 use super::threads::{Asked, Job, Message, SequencerDesk, Waiting, Watch, Work, Written};
+use super::writer::WriterDesk;
 use crate::ledger::{BatchBuilder, Entry};
 use crate::limits;
+
+/// Who writes what was decided.
+#[derive(Clone, Copy)]
+pub(super) struct Hands<'t> {
+    /// The writer itself, for those who write on their own thread.
+    pub(super) pen: &'t WriterDesk,
+    /// The line to the writer's thread.
+    pub(super) jobs: &'t Sender<Work>,
+}
 
 pub(super) struct Line<'t> {
     desk: &'t SequencerDesk,
     topic_id: &'t str,
     /// Others append to the ledger, too.
     is_shared: bool,
-    jobs: &'t Sender<Work>,
+    hands: Hands<'t>,
     watch: &'t Watch,
     batch: BatchBuilder<'t>,
     /// What the batch before took in memory, for the one after this.
@@ -43,7 +53,7 @@ impl<'t> Line<'t> {
         desk: &'t SequencerDesk,
         topic_id: &'t str,
         is_shared: bool,
-        jobs: &'t Sender<Work>,
+        hands: Hands<'t>,
         watch: &'t Watch,
     ) -> Self {
         let batch = desk.lock().new_batch(topic_id);
@@ -51,7 +61,7 @@ impl<'t> Line<'t> {
             desk,
             topic_id,
             is_shared,
-            jobs,
+            hands,
             watch,
             batch,
             room: String::new(),
@@ -103,6 +113,12 @@ impl<'t> Line<'t> {
             }
             if !self.writing && self.gathers_for().is_none() && self.ship().is_err() {
                 return;
+            }
+            // What was written here may have left something to record, and no message will come of it.
+            while !self.writing && !self.is_shared && !self.batch.is_empty() {
+                if self.ship().is_err() {
+                    return;
+                }
             }
         }
     }
@@ -181,7 +197,7 @@ impl<'t> Line<'t> {
         self.batch = self.desk.lock().new_batch(self.topic_id);
         match taken {
             // A writer that has gone has nobody to tell.
-            Ok(()) => drop(self.jobs.send(Work::Taken)),
+            Ok(()) => drop(self.hands.jobs.send(Work::Taken)),
             Err(fault) => {
                 self.watch.health.stop(&fault.to_string());
                 self.stuck = Some(fault);
@@ -295,11 +311,21 @@ impl<'t> Line<'t> {
         (self.writing, self.has_turn) = (true, false);
         let waiting = std::mem::take(&mut self.waiting);
         self.shipped = Some((Instant::now(), waiting.len()));
-        self.send(Work::Job(Job { after: full.after(), batch: Some(full), waiting }))
+        let is_alone = !self.is_shared && waiting.len() == 1;
+        let job = Job { after: full.after(), batch: Some(full), waiting };
+        if is_alone {
+            let pen = self.hands.pen;
+            let mut take = |message| {
+                self.take(message);
+                Ok(())
+            };
+            return pen.write(job, &mut take).map_err(drop);
+        }
+        self.send(Work::Job(job))
     }
 
     fn send(&self, work: Work) -> Result<(), ()> {
-        self.jobs.send(work).map_err(drop)
+        self.hands.jobs.send(work).map_err(drop)
     }
 
     fn tell(&self, waiting: Waiting, result: Result<(), EngineFault>) {

@@ -1,8 +1,9 @@
 //! One thread decides, one thread writes.
 //!
 //! The sequencer's thread takes messages one by one, decides each, and adds it to the batch it is building; whenever the
-//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced. Where
-//! others append to the ledger too, a third thread waits for a hint that they did.
+//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced. One that
+//! came alone is written where it was decided. Where others append to the ledger too, a third thread waits for a hint
+//! that they did.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +14,10 @@ use std::thread::{Builder, JoinHandle};
 use super::act::Act;
 use super::candidate::Candidate;
 use super::health::Health;
-use super::line::Line;
+use super::line::{Hands, Line};
 use super::record::Decided;
 use super::sequencer::Sequencer;
-use super::writer::Writer;
+use super::writer::{Writer, WriterDesk};
 use super::{EngineFault, Observer, Reply};
 use crate::ledger::{Batch, Bell, Entry, Follower, Head, Keeping, Log, Notice};
 
@@ -154,11 +155,12 @@ pub(super) fn spawn(
         let (jobs, looking, health) = (jobs.clone(), looking.clone(), watch.health.clone());
         named("ledger-bell").spawn(move || ring(bell, &jobs, &looking, &health))?;
     }
-    let writer = Writer::new(log, follower, watch.clone(), looking, inbox);
-    let writer = named("ledger-writer").spawn(move || writer.run(&work))?;
+    let pen = Arc::new(WriterDesk::new(Writer::new(log, follower, watch.clone(), looking)));
+    let own = pen.clone();
+    let writer = named("ledger-writer").spawn(move || own.run(&work, &inbox))?;
     let sequencer = named("sequencer").spawn(move || {
         let topic_id = desk.lock().topic_id().to_owned();
-        Line::new(&desk, &topic_id, is_shared, &jobs, &watch).run(&messages);
+        Line::new(&desk, &topic_id, is_shared, Hands { pen: &pen, jobs: &jobs }, &watch).run(&messages);
         // Gone if the writer has ended before it.
         let _ = jobs.send(Work::Stop);
     })?;

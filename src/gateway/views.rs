@@ -6,10 +6,10 @@
 //! them; decisions go on, for the ledger is the record, until memory is full of claims that the views do not have.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
@@ -30,9 +30,17 @@ impl<F: Follower> Follower for ViewsFollower<F> {
         // A thread that has given up takes no more; the progress says why.
         let _ = self.feed.send(entries.to_vec());
         if let Some(last) = entries.last() {
-            self.progress.wait_for_room(last.sequence);
+            self.progress.handed(last.sequence);
         }
         self.next.durable(entries)
+    }
+}
+
+/// Nothing more is handed over: what was gathered is applied at once.
+impl<F> Drop for ViewsFollower<F> {
+    fn drop(&mut self) {
+        self.progress.lock().closing = true;
+        self.progress.due.notify_one();
     }
 }
 
@@ -40,15 +48,31 @@ impl<F: Follower> Follower for ViewsFollower<F> {
 #[derive(Debug, Default)]
 pub struct ViewsProgress {
     state: Mutex<State>,
+    /// More was applied, or nothing will be any more.
     moved: Condvar,
+    /// There is a reason to apply what was gathered.
+    due: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     applied: u64,
+    /// The last entry that was handed over.
+    handed: u64,
     /// The last entry that somebody waits for.
     wanted: u64,
+    /// Nothing more will be handed over.
+    closing: bool,
     fault: Option<String>,
+}
+
+impl State {
+    /// Does somebody wait for what is not applied yet, is there enough for a transaction, or will there be no more?
+    fn is_due(&self) -> bool {
+        self.closing
+            || self.wanted > self.applied
+            || self.handed.saturating_sub(self.applied) >= limits::VIEW_GATHER_ENTRIES as u64
+    }
 }
 
 impl ViewsProgress {
@@ -71,23 +95,33 @@ impl ViewsProgress {
     pub fn wait_for(&self, sequence: u64, patience: Duration) -> bool {
         let behind = |state: &mut State| state.applied < sequence && state.fault.is_none();
         let mut state = self.lock();
-        state.wanted = state.wanted.max(sequence);
+        if state.wanted < sequence {
+            state.wanted = sequence;
+            self.due.notify_one();
+        }
         let waited = self.moved.wait_timeout_while(state, patience, behind);
         waited.unwrap_or_else(PoisonError::into_inner).0.applied >= sequence
     }
 
-    /// Waits until the views are near enough to an entry that was handed to them, or follow no more.
-    fn wait_for_room(&self, sequence: u64) {
+    /// Notes that entries up to this one were handed over, and waits while the views are too far behind them, unless they
+    /// follow no more.
+    fn handed(&self, sequence: u64) {
+        let mut state = self.lock();
+        state.handed = sequence;
+        if state.is_due() {
+            self.due.notify_one();
+        }
         let full = |state: &mut State| {
             sequence.saturating_sub(state.applied) > limits::VIEW_ENTRIES_BEHIND_MAX && state.fault.is_none()
         };
-        drop(self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner));
+        drop(self.moved.wait_while(state, full).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Does somebody wait for what is not applied yet?
-    fn is_wanted(&self) -> bool {
-        let state = self.lock();
-        state.wanted > state.applied
+    /// Waits until what was handed over is to be applied. Not for the entries themselves: whoever hands them over would
+    /// wake this thread with every batch.
+    fn gather(&self, patience: Duration) {
+        let waited = self.due.wait_timeout_while(self.lock(), patience, |state| !state.is_due());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     fn set(&self, change: impl FnOnce(&mut State)) {
@@ -215,15 +249,7 @@ impl Drop for Ended<'_> {
 /// Gathers entries for a while, unless somebody waits for them: a transaction writes every page that it touched, so
 /// few large ones cost far less than many small ones.
 fn gather(entries: &mut Vec<Entry>, work: &Receiver<Vec<Entry>>, progress: &ViewsProgress) {
-    const GLANCE: Duration = Duration::from_millis(limits::VIEW_GLANCE_MS);
-    let until = Instant::now() + Duration::from_millis(limits::VIEW_GATHER_MS);
-    while entries.len() < limits::VIEW_GATHER_ENTRIES && Instant::now() < until && !progress.is_wanted() {
-        match work.recv_timeout(GLANCE) {
-            Ok(more) => entries.extend(more),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-    }
+    progress.gather(Duration::from_millis(limits::VIEW_GATHER_MS));
     while entries.len() < limits::VIEW_REBUILD_ENTRIES
         && let Ok(more) = work.try_recv()
     {
