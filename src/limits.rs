@@ -104,6 +104,9 @@ pub const WAITING_DECISIONS_MAX: usize = 10_000;
 /// How often the writer looks whether the ledger could be written, while it has nothing to write.
 pub const IDLE_CHECK_MS: u64 = 500;
 
+/// How often full segments are looked at while nothing was heard of them.
+pub const SEALED_LOOK_MS: u64 = 500;
+
 /// Batches that are kept for those who listen; whoever is further behind reads the ledger, so many entries at once.
 pub const HUB_BATCHES_MAX: usize = 256;
 pub const HUB_READ_ENTRIES: u64 = 100;

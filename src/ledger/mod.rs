@@ -25,6 +25,7 @@ mod recovery;
 mod search;
 mod segments;
 mod source;
+mod stirring;
 mod tail;
 pub mod verify;
 

@@ -11,6 +11,7 @@ use super::chain::Head;
 use super::disk::{Disk, DiskFile, FileIdentity, hold};
 use super::purge::ASIDE;
 use super::recovery::{OpenFault, Torn, scan, set_aside};
+use super::stirring::Stirring;
 use super::{AppendFault, Log, line, search};
 use crate::limits;
 use crate::timestamp::Timestamp;
@@ -25,6 +26,8 @@ pub struct SegmentLog {
     last_timestamp: Option<Timestamp>,
     /// Segments that are full, as they were left, in order.
     sealed: Vec<Sealed>,
+    /// Whether somebody touched one of them.
+    stirring: Stirring,
     current: Option<Segment>,
     /// A write or sync failed; what it left behind has not been cut off yet.
     broken: bool,
@@ -92,6 +95,8 @@ impl SegmentLog {
         // Until it is open: which segment is the one to write to is not settled before.
         let _held = hold(directory).map_err(io(directory))?;
         clear_aside(&*disk, directory)?;
+        // Before anything is looked at: what changes from here on is heard.
+        let stirring = Stirring::of(directory);
         let mut segments = list(directory)?;
         let mut log = Self {
             disk,
@@ -100,6 +105,7 @@ impl SegmentLog {
             head: Head::genesis(new_topic_id),
             last_timestamp: None,
             sealed: Vec::new(),
+            stirring,
             current: None,
             broken: false,
             segment_bytes_max: limits::SEGMENT_BYTES_MAX,
@@ -224,8 +230,18 @@ impl SegmentLog {
         Ok(())
     }
 
-    /// Are all files still the ones that were written, and as they were left?
+    /// Are all files still the ones that were written, and as they were left? Full segments are asked when something
+    /// stirred in the directory, and every so often.
     fn check_files(&mut self) -> Result<(), AppendFault> {
+        let own = self.current.as_ref().and_then(|segment| segment.path.file_name()?.to_str());
+        if self.stirring.is_due(own) {
+            self.check_sealed()?;
+            self.stirring.looked();
+        }
+        self.check_current()
+    }
+
+    fn check_sealed(&mut self) -> Result<(), AppendFault> {
         let mut before = Head::genesis(&self.topic_id);
         for at in 0..self.sealed.len() {
             let Some(Sealed { path, identity, head }) = self.sealed.get(at) else { break };
@@ -241,6 +257,10 @@ impl SegmentLog {
             }
             before = head;
         }
+        Ok(())
+    }
+
+    fn check_current(&self) -> Result<(), AppendFault> {
         if let Some(segment) = &self.current {
             // The file that is open cannot lose its inode to another one.
             let own = segment.file.identity().map_err(AppendFault::NotDurable)?;

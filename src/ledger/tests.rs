@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod reading;
 mod retention;
+mod stirring;
 mod tailing;
 
 use super::*;

@@ -150,7 +150,7 @@ impl End {
         Ok(match self {
             Self::Files { files, .. } => {
                 let opened = SegmentLog::open(Arc::new(RealDisk), &files.ledger(), topic_id, &[]);
-                Writer::Files(opened.map_err(MoveFault::Open)?.0)
+                Writer::Files(Box::new(opened.map_err(MoveFault::Open)?.0))
             }
             Self::Stored(database) => {
                 Writer::Stored(Box::new(PostgresLog::open_marked(database, &[], Some(mark))?))
@@ -259,7 +259,7 @@ impl End {
 }
 
 pub(super) enum Writer {
-    Files(SegmentLog),
+    Files(Box<SegmentLog>),
     Stored(Box<PostgresLog>),
 }
 

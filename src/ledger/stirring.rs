@@ -1,0 +1,76 @@
+//! Hears that somebody touched files of the ledger, so that full segments need not be asked one by one before every
+//! append: a ledger of years has thousands of them.
+//!
+//! The kernel notes a change before the call that made it returns, so whatever was done before an append is heard by it.
+//! What it does not note (a change through another name of the file, or on another machine) is found by the look that
+//! is due every [`limits::SEALED_LOOK_MS`] whatever was heard.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+
+use crate::limits;
+
+/// Where changes of a directory's files are heard, and when they were last looked at.
+#[derive(Debug)]
+pub(super) struct Stirring {
+    /// Nothing where the kernel does not tell.
+    ear: Option<OwnedFd>,
+    looked: Option<Instant>,
+}
+
+impl Stirring {
+    /// Listens from now on. A directory that cannot be listened at is looked at every time.
+    pub(super) fn of(directory: &Path) -> Self {
+        Self { ear: listen(directory).ok(), looked: None }
+    }
+
+    /// Is it time to look at all files? `own` is the one that is appended to, which is looked at every time anyway.
+    pub(super) fn is_due(&mut self, own: Option<&str>) -> bool {
+        const LOOK: Duration = Duration::from_millis(limits::SEALED_LOOK_MS);
+        if self.ear.as_ref().is_none_or(|ear| heard(ear, own)) {
+            self.looked = None;
+        }
+        self.looked.is_none_or(|looked| looked.elapsed() >= LOOK)
+    }
+
+    /// All files were found as they were left. Whoever finds them otherwise looks again next time.
+    pub(super) fn looked(&mut self) {
+        self.looked = Some(Instant::now());
+    }
+}
+
+fn listen(directory: &Path) -> io::Result<OwnedFd> {
+    let ear = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+    let changes = WatchFlags::MODIFY
+        | WatchFlags::CREATE
+        | WatchFlags::DELETE
+        | WatchFlags::DELETE_SELF
+        | WatchFlags::MOVE
+        | WatchFlags::MOVE_SELF;
+    inotify::add_watch(&ear, directory, changes | WatchFlags::ONLYDIR)?;
+    Ok(ear)
+}
+
+/// Takes all that was noted since, and says whether any of it is about another file than `own`.
+fn heard(ear: &OwnedFd, own: Option<&str>) -> bool {
+    let mut room = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut notes = Reader::new(ear, &mut room);
+    let mut others = false;
+    loop {
+        match notes.next() {
+            Ok(note) => {
+                let is_own = note
+                    .file_name()
+                    .is_some_and(|name| own.is_some_and(|own| name.to_bytes() == own.as_bytes()));
+                others |= !is_own || note.events().contains(ReadFlags::QUEUE_OVERFLOW);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return others,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
+}

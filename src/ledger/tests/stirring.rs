@@ -1,0 +1,84 @@
+//! Full segments are not asked before every append, and still nobody changes one unnoticed.
+
+use super::*;
+
+/// A log with so many full segments and one that has room, which has settled: nothing stirs any more.
+fn settled(disk: Arc<dyn Disk>, directory: &Path, full: usize) -> SegmentLog {
+    let (log, _) = SegmentLog::open(disk, directory, TOPIC, &[]).unwrap();
+    let mut log = log.with_segment_bytes_max(1);
+    for n in 0..full {
+        append(&mut log, &format!("full {n}"), 1).unwrap();
+    }
+    append(&mut log, "last", 1).unwrap();
+    let mut log = log.with_segment_bytes_max(u64::MAX);
+    for _ in 0..3 {
+        append(&mut log, "settles", 1).unwrap();
+    }
+    assert_eq!(segments(directory).len(), full + 1);
+    log
+}
+
+fn rename(from: &Path, to: &Path) {
+    RealDisk.rename(from, to).unwrap();
+}
+
+/// What somebody may do to a file, by its name.
+type Change = (&'static str, fn(&Path));
+
+#[test]
+fn a_full_segment_that_somebody_touched_is_noticed_by_the_next_append() {
+    let changes: [Change; 6] = [
+        ("deleted", |path| fs::remove_file(path).unwrap()),
+        ("moved away", |path| rename(path, &path.with_extension("moved.torn"))),
+        ("cut", |path| fs::File::options().write(true).open(path).unwrap().set_len(9).unwrap()),
+        ("emptied", |path| overwrite(path, b"")),
+        ("written over", |path| overwrite(path, fs::read(path).unwrap().to_ascii_uppercase())),
+        ("replaced", |path| {
+            let copy = path.with_extension("copy.torn");
+            fs::copy(path, &copy).unwrap();
+            rename(&copy, path);
+        }),
+    ];
+    for (name, change) in changes {
+        for which in 0..3 {
+            let directory = tempfile::tempdir().unwrap();
+            let mut log = settled(Arc::new(RealDisk), directory.path(), 3);
+            change(&segments(directory.path())[which]);
+            let fault = append(&mut log, "next", 1);
+            assert!(matches!(fault, Err(AppendFault::Tampered(_))), "{name} {which}: {fault:?}");
+            // Nor is it forgotten.
+            let again = append(&mut log, "again", 1);
+            assert!(matches!(again, Err(AppendFault::Tampered(_))), "{name} {which}: {again:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_put_back_as_it_was_is_taken_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = settled(Arc::new(RealDisk), directory.path(), 2);
+    let path = segments(directory.path()).remove(0);
+    let aside = path.with_extension("away.torn");
+    rename(&path, &aside);
+    assert!(matches!(append(&mut log, "gone", 1), Err(AppendFault::Tampered(_))));
+    rename(&aside, &path);
+    append(&mut log, "back", 1).unwrap();
+}
+
+#[test]
+fn an_append_asks_no_more_of_the_disk_however_many_segments_are_full() {
+    let asks = |full: usize| {
+        let directory = tempfile::tempdir().unwrap();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let disk = FaultyDisk { calls: calls.clone(), fails: Vec::new(), kind: Fault::InputOutput };
+        let mut log = settled(Arc::new(disk), directory.path(), full);
+        // All are looked at every so often, so the least of many appends is what one asks by itself.
+        let of_one = |_| {
+            let before = calls.load(Ordering::Relaxed);
+            append(&mut log, "counted", 1).unwrap();
+            calls.load(Ordering::Relaxed) - before
+        };
+        (0..50).map(of_one).min().unwrap()
+    };
+    assert_eq!(asks(40), asks(0));
+}
