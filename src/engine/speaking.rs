@@ -16,7 +16,7 @@ use super::record::Decided;
 use super::report::{Report, ReportRefusal};
 use super::sequencer::Sequencer;
 use super::{EngineFault, EngineHandle, Place};
-use crate::ledger::BatchBuilder;
+use crate::ledger::{BatchBuilder, Entry};
 use crate::proof::Digest;
 use crate::views::{AskedClaim, AskedState, MessageClaim};
 use crate::wire::{Event, Kind, Lineage, Sender, SentEvent, StreamId, WireCode, WireFault, WireId};
@@ -61,8 +61,8 @@ pub struct SaidPlace {
 /// What became of a message.
 #[derive(Debug, Clone)]
 pub enum Said {
-    /// Taken in; with the decision, if it handed a TaskSpec over.
-    Taken { place: SaidPlace, decided: Option<Arc<Decided>> },
+    /// Taken in; with the decision, if it handed a TaskSpec over, and with what was written.
+    Taken { place: SaidPlace, decided: Option<Arc<Decided>>, written: Vec<Entry> },
     /// It was taken in before, and changed nothing now.
     Before(SaidPlace),
     /// Its messageId stands for other content.
@@ -193,6 +193,7 @@ impl Sequencer {
             }
         }
         self.index_mut().room()?;
+        let first = batch.next_sequence();
         let (asked, state, handoff, decided) = match &saying.to {
             Addressee::Nobody { asked, .. } => (Some(asked.clone()), Some(AskedState::Open), None, None),
             Addressee::Followers { handoff_id, attempt } => {
@@ -222,7 +223,9 @@ impl Sequencer {
         };
         let place = SaidPlace { asked, handoff };
         self.record_saying(saying, &context_id, &place, state, batch)?;
-        Ok(Said::Taken { place, decided })
+        // Whoever said it is shown what came of it, and need not read it back.
+        let written = batch.entries_from(first).to_vec();
+        Ok(Said::Taken { place, decided, written })
     }
 
     /// Writes the message into the gateway's own stream, and takes what it claims.

@@ -145,6 +145,12 @@ impl<'t> BatchBuilder<'t> {
         meta
     }
 
+    /// The entries that were added, from this number on.
+    pub fn entries_from(&self, sequence: u64) -> &[Entry] {
+        let before = self.entries.partition_point(|entry| entry.sequence < sequence);
+        self.entries.get(before..).unwrap_or_default()
+    }
+
     /// The entry that was added last.
     pub fn last_meta(&self) -> Option<EntryMeta> {
         let Entry { sequence, consensus_timestamp, running_hash, .. } = self.entries.last()?;

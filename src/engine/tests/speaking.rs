@@ -1,6 +1,7 @@
 //! Messages over A2A: claimed with what they do, given back with it, and remembered.
 
 use super::*;
+use crate::ledger::Entry;
 use crate::proof::Digest;
 
 /// A message of the router's; `spec` is the TaskSpec that it hands over.
@@ -44,6 +45,31 @@ fn taken(said: Result<Said, EngineFault>) -> SaidPlace {
         Ok(Said::Taken { place, .. }) => place,
         other => panic!("{other:?}"),
     }
+}
+
+/// What a message wrote is what the ledger then has: whoever said it is shown that without reading it back.
+#[test]
+fn what_a_message_wrote_comes_with_its_answer() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(directory.path(), &world);
+    let nobody = Addressee::Nobody { asked: "task_1".to_owned(), begins: true };
+    let first = handing("m1", &handoff("hs_00000001", "key-00000001"), None, &world);
+    let mut told: Vec<Vec<Entry>> = Vec::new();
+    for saying in [
+        first.clone(),
+        saying("m2", "hello", nobody),
+        handing("m3", &handoff("hs_00000002", "key-00000002"), Some("task_1"), &world),
+    ] {
+        match say(&engine, saying) {
+            Ok(Said::Taken { written, .. }) => told.push(written),
+            other => panic!("{other:?}"),
+        }
+    }
+    before(say(&engine, first));
+    engine.stop();
+    assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), [4, 1, 4]);
+    let kept: Vec<Entry> = Entries::read(directory.path(), 1, 9).unwrap().map(Result::unwrap).collect();
+    assert_eq!(told.concat(), kept);
 }
 
 #[track_caller]

@@ -99,7 +99,7 @@ impl Talk {
             Ask::Stream(submission) => {
                 let heard = self.take_in(submission, version).await?;
                 return self
-                    .stream_of(&heard, &submission.message, (id.clone(), version))
+                    .stream_of(heard, &submission.message, (id.clone(), version))
                     .await
                     .map(Reply::Stream);
             }

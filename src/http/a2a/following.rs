@@ -127,18 +127,17 @@ impl Talk {
     /// The stream of a message that was taken in.
     pub(super) async fn stream_of(
         &self,
-        heard: &Heard,
+        Heard { id, answer, fresh }: Heard,
         message: &Message,
         (rpc_id, version): (Id, Version),
     ) -> Result<Response, RpcError> {
         let form = Form::Rpc { id: rpc_id, version };
-        let Some(fresh) = &heard.fresh else {
-            return self.follow(&heard.id, form, Begin::First, heard.answer.as_ref()).await;
+        let Some(fresh) = fresh else {
+            return self.follow(&id, form, Begin::First, answer.as_ref()).await;
         };
-        let stream = self.fresh(&heard.id, fresh, message).await?;
         let listener = self.app.gateway.listen(fresh.next());
         let (teller, response) = self.teller(form);
-        self.tell_of(teller, stream, Begin::First, heard.answer.as_ref(), listener)?;
+        self.tell_of(teller, fresh.into_stream(id, message), Begin::First, answer.as_ref(), listener)?;
         Ok(response)
     }
 
@@ -205,25 +204,31 @@ impl Talk {
     /// over.
     pub(super) async fn settled(
         &self,
-        heard: &Heard,
+        Heard { id, answer, fresh }: Heard,
         message: &Message,
         wanted: &Wanted,
         patience: Duration,
     ) -> Result<Json, RpcError> {
         let gateway = &self.app.gateway;
-        let (stream, mut listener) = match &heard.fresh {
-            Some(fresh) => (self.fresh(&heard.id, fresh, message).await?, gateway.listen(fresh.next())),
+        // What becomes durable from `next` on is listened for, so that nothing falls in between.
+        let (stream, next) = match fresh {
+            Some(fresh) => {
+                let next = fresh.next();
+                (fresh.into_stream(id, message), next)
+            }
             None => {
-                let listener = gateway.listen(gateway.engine().head() + 1);
-                match self.find(&heard.id).await? {
-                    Found::Attempt(attempt) => (attempt.stream, listener),
-                    asked => return Ok(asked.to_json(heard.answer.as_ref(), wanted)),
+                let next = gateway.engine().head() + 1;
+                match self.find(&id).await? {
+                    Found::Attempt(attempt) => (attempt.stream, next),
+                    asked => return Ok(asked.to_json(answer.as_ref(), wanted)),
                 }
             }
         };
-        let mut life = stream.fold(heard.answer.as_ref(), drop);
+        let mut life = stream.fold(answer.as_ref(), drop);
         if !patience.is_zero() && !life.is_settled() {
             let stream_id = stream.stream_id();
+            // Only who waits listens: what is told to somebody costs the writer a copy.
+            let mut listener = gateway.listen(next);
             let mut stopping = self.app.stopping.subscribe();
             let settles = async {
                 while let Some(told) = listener.next_where(|told| told.stream_id == stream_id).await {

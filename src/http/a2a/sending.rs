@@ -9,9 +9,11 @@ use tokio::sync::oneshot;
 use super::talk::Talk;
 use super::tasks::{Found, Fresh, Wanted, wire_refusal};
 use crate::a2a::{self, ErrorCode, Finding, Message, RpcError, Submission, TaskId, Version};
+use crate::answer::Answer;
 use crate::callers::Act;
 use crate::engine::{Addressee, Candidate, EngineFault, Said, SaidPlace, Saying};
-use crate::http::handoffs::{answer, ruling};
+use crate::gates::Decision;
+use crate::http::handoffs::ruling;
 use crate::http::problem::Problem;
 use crate::json::{BodyFault, printable};
 use crate::limits;
@@ -23,16 +25,10 @@ use crate::wire::Sender;
 pub(super) struct Heard {
     /// The task that it belongs to.
     pub(super) id: TaskId,
-    /// The Decision as its sender is answered, if it was made now.
+    /// The Decision as its sender is answered, if it was made now and is a refusal: of others a task shows nothing.
     pub(super) answer: Option<Json>,
     /// What was decided, if that was for the first time.
     pub(super) fresh: Option<Fresh>,
-}
-
-/// What a TaskSpec is decided by, and answered with.
-struct Handing {
-    body: Arc<str>,
-    delegated: bool,
 }
 
 impl Talk {
@@ -43,7 +39,7 @@ impl Talk {
         let patience = if configuration.wait { limits::A2A_WAIT_S } else { 0 };
         let wanted = Wanted { history_length: configuration.history_length, ..Wanted::all(version) };
         let patience = Duration::from_secs(patience);
-        let task = self.settled(&heard, &submission.message, &wanted, patience).await?;
+        let task = self.settled(heard, &submission.message, &wanted, patience).await?;
         Ok(a2a::send_result(task, version))
     }
 
@@ -80,7 +76,7 @@ impl Talk {
             None => None,
             Some((part, spec)) => Some((part, self.judge(part, spec)?)),
         };
-        let (to, handing) = self.addressee(to, found.as_ref(), handing)?;
+        let to = Self::addressee(to, found.as_ref(), handing)?;
         let sender = match (&to, &found) {
             (Addressee::Followers { .. }, Some(Found::Attempt(attempt))) => self.who.voice_in(&attempt.row),
             _ => self.who.sender(),
@@ -100,7 +96,7 @@ impl Talk {
             context_id,
             to,
         };
-        self.say(saying, handing).await
+        self.say(saying).await
     }
 
     /// The task of a message that this caller has sent before.
@@ -117,23 +113,20 @@ impl Talk {
     }
 
     /// What the gates say of a TaskSpec, before anything is claimed.
-    fn judge(&self, part: usize, spec: &Json) -> Result<(Candidate, Handing), RpcError> {
+    fn judge(&self, part: usize, spec: &Json) -> Result<Candidate, RpcError> {
         // In its canonical form: clients write `100.0` where the author wrote `100`.
         let body: Arc<str> = String::from_utf8(canonical_json(spec)).unwrap_or_default().into();
         let ruling = ruling(&self.rules, self.who.asker());
-        let candidate = Candidate::judge(body.clone(), ruling, clock::now())
-            .map_err(|fault| unreadable(part, &fault))?
-            .traced(self.traceparent.as_deref());
-        let delegated = candidate.is_delegated();
-        Ok((candidate, Handing { body, delegated }))
+        let candidate =
+            Candidate::judge(body, ruling, clock::now()).map_err(|fault| unreadable(part, &fault))?;
+        Ok(candidate.traced(self.traceparent.as_deref()))
     }
 
     fn addressee(
-        &self,
         to: Option<TaskId>,
         found: Option<&Found>,
-        handing: Option<(usize, (Candidate, Handing))>,
-    ) -> Result<(Addressee, Option<Handing>), RpcError> {
+        handing: Option<(usize, Candidate)>,
+    ) -> Result<Addressee, RpcError> {
         Ok(match (handing, to, found) {
             (Some((part, _)), Some(_), Some(Found::Attempt(attempt))) => {
                 return Err(if attempt.stream.fold(None, drop).is_ended() {
@@ -147,43 +140,37 @@ impl Talk {
                     )
                 });
             }
-            (Some((_, (candidate, handing))), to, _) => {
+            (Some((_, candidate)), to, _) => {
                 let otherwise = Self::new_task()?.to_string();
                 let asked = to.map(|id| id.to_string());
-                let candidate = Box::new(candidate);
-                (Addressee::Gates { candidate, asked, otherwise }, Some(handing))
+                Addressee::Gates { candidate: Box::new(candidate), asked, otherwise }
             }
             (None, Some(_), Some(Found::Attempt(attempt))) => {
                 if attempt.stream.fold(None, drop).is_ended() {
                     return Err(over());
                 }
                 let (handoff_id, attempt) = (attempt.stream.handoff_id.clone(), attempt.stream.attempt);
-                (Addressee::Followers { handoff_id, attempt }, None)
+                Addressee::Followers { handoff_id, attempt }
             }
-            (None, Some(id), _) => (Addressee::Nobody { asked: id.to_string(), begins: false }, None),
-            (None, None, _) => {
-                (Addressee::Nobody { asked: Self::new_task()?.to_string(), begins: true }, None)
-            }
+            (None, Some(id), _) => Addressee::Nobody { asked: id.to_string(), begins: false },
+            (None, None, _) => Addressee::Nobody { asked: Self::new_task()?.to_string(), begins: true },
         })
     }
 
-    async fn say(&self, saying: Saying, handing: Option<Handing>) -> Result<Heard, RpcError> {
+    async fn say(&self, saying: Saying) -> Result<Heard, RpcError> {
         let (told, heard) = oneshot::channel();
         let engine = self.app.gateway.engine();
         // A caller that has gone away is told nothing; what was decided stands all the same.
         engine.say(saying, Box::new(move |said| drop(told.send(said)))).map_err(Problem::from)?;
         match heard.await.unwrap_or(Err(EngineFault::Stopped)).map_err(Problem::from)? {
-            Said::Taken { place, decided } => {
+            Said::Taken { place, decided, written } => {
                 // What was said before it belongs to a task that had no TaskSpec.
-                let first = decided.as_ref().filter(|decided| !decided.replayed && place.asked.is_none());
-                let fresh = place.handoff.clone().zip(first).map(|((handoff_id, attempt), decided)| Fresh {
-                    handoff_id,
-                    attempt,
-                    decided: decided.ledger.sequence,
-                });
-                let answer = decided.zip(handing).map(|(decided, handing)| {
-                    let Handing { body, delegated } = handing;
-                    let answer = answer(&decided, &body, delegated, &self.rules, &self.app.gateway);
+                let is_first =
+                    place.asked.is_none() && decided.as_ref().is_some_and(|decided| !decided.replayed);
+                let fresh = place.handoff.clone().filter(|_| is_first);
+                let fresh = fresh.map(|(handoff_id, attempt)| Fresh { handoff_id, attempt, written });
+                let answer = decided.filter(|decided| is_refusal(decided.decision)).map(|decided| {
+                    let answer = Answer::of_answered(&decided, None, clock::now());
                     serde_json::to_value(&answer).unwrap_or_default()
                 });
                 Ok(Heard { id: task_of(place)?, answer, fresh })
@@ -205,6 +192,10 @@ impl Talk {
             Said::Refused(fault) => Err(wire_refusal(ErrorCode::UnsupportedOperation, &fault)),
         }
     }
+}
+
+fn is_refusal(decision: Decision) -> bool {
+    matches!(decision, Decision::Denied | Decision::Expired)
 }
 
 /// The id of the task that a message belongs to.

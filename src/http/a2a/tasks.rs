@@ -37,6 +37,7 @@ pub(super) struct Stream {
     pub(super) id: TaskId,
     pub(super) handoff_id: String,
     pub(super) attempt: u32,
+    /// Those of other streams among them are passed over.
     entries: Vec<Entry>,
     history: Vec<Message>,
 }
@@ -75,8 +76,10 @@ impl Stream {
         if let Some(answer) = answer {
             life = life.decided(answer);
         }
+        let stream_id = self.stream_id();
         for entry in &self.entries {
             if let Some(envelope) = Envelope::read_again(&entry.wire)
+                && envelope.stream_id() == stream_id
                 && let Some(update) = life.take(&envelope, self.words_of(&envelope))
             {
                 tell(update);
@@ -131,19 +134,26 @@ impl Found {
     }
 }
 
-/// A handoff that was decided just now.
-#[derive(Debug, Clone)]
+/// A handoff that was decided just now, with all that was written of it: it is shown without reading the ledger, and
+/// the views need not have come so far.
+#[derive(Debug)]
 pub(super) struct Fresh {
     pub(super) handoff_id: String,
     pub(super) attempt: u32,
-    /// The entry that decided it.
-    pub(super) decided: u64,
+    /// Other streams' entries too: the message itself, a route or a grant that changed with it.
+    pub(super) written: Vec<Entry>,
 }
 
 impl Fresh {
     /// The first entry that can tell more of it.
     pub(super) fn next(&self) -> u64 {
-        self.decided + 2
+        self.written.last().map_or(1, |entry| entry.sequence + 1)
+    }
+
+    /// Its stream so far, which began with this message.
+    pub(super) fn into_stream(self, id: TaskId, message: &Message) -> Stream {
+        let Self { handoff_id, attempt, written } = self;
+        Stream { id, handoff_id, attempt, entries: written, history: vec![message.clone()] }
     }
 }
 
@@ -183,23 +193,6 @@ impl Talk {
             look.task(&id)
         });
         Ok(found.await?)
-    }
-
-    /// The stream of a handoff that was decided just now, as the ledger has it: the views need not have come so far.
-    pub(super) async fn fresh(
-        &self,
-        id: &TaskId,
-        fresh: &Fresh,
-        message: &Message,
-    ) -> Result<Stream, RpcError> {
-        let (ledger, decided) = (self.app.gateway.ledger().clone(), fresh.decided);
-        // A decision is one group: what was created, what was decided, and what came of it.
-        let read = move || entries(&ledger, &[decided - 1, decided, decided + 1]).map_err(unread);
-        let entries = tokio::task::spawn_blocking(read).await;
-        let entries = entries.unwrap_or_else(|error| Err(ViewsFault::Io(std::io::Error::other(error))));
-        let Fresh { handoff_id, attempt, .. } = fresh.clone();
-        let history = vec![message.clone()];
-        Ok(Stream { id: id.clone(), handoff_id, attempt, entries: entries.map_err(Problem::from)?, history })
     }
 
     /// The number that the next update of a task will have.
