@@ -131,6 +131,7 @@ pub struct Metrics {
     rpc_seconds: Family<ByMethod, Histogram>,
     streams: Gauge<i64, AtomicI64>,
     stream_seconds: Histogram,
+    stream_event_seconds: Histogram,
     /// Requests that the gateway itself makes.
     pub(super) outgoing: Outgoing,
     /// Two who ask at once must not both add what was counted elsewhere.
@@ -185,7 +186,8 @@ impl Metrics {
             rpc_requests: Family::default(),
             rpc_seconds: Family::new_with_constructor(histogram),
             streams: Gauge::default(),
-            stream_seconds: histogram(),
+            stream_seconds: lasting(),
+            stream_event_seconds: histogram(),
             outgoing,
             rendering: Mutex::default(),
             registry: Registry::default(),
@@ -308,10 +310,16 @@ impl Metrics {
         );
         registry.register("a2a_streams", "Open A2A streams", made.streams.clone());
         registry.register_with_unit(
+            "a2a_stream",
+            "How long A2A streams were open, when they end",
+            Unit::Seconds,
+            made.stream_seconds.clone(),
+        );
+        registry.register_with_unit(
             "a2a_stream_event",
             "From an event being durable to its update being on the way to a client",
             Unit::Seconds,
-            made.stream_seconds.clone(),
+            made.stream_event_seconds.clone(),
         );
         registry.register(
             "build",
@@ -352,12 +360,12 @@ impl Metrics {
     /// An A2A stream began; it is counted as long as what is given back lives.
     pub(super) fn stream_opened(&self) -> OpenStream {
         self.streams.inc();
-        OpenStream(self.streams.clone())
+        OpenStream { open: self.streams.clone(), seconds: self.stream_seconds.clone(), began: Instant::now() }
     }
 
     /// An update is on its way, so many seconds after its event was durable.
     pub(super) fn stream_told(&self, seconds: f64) {
-        self.stream_seconds.observe(seconds);
+        self.stream_event_seconds.observe(seconds);
     }
 
     pub(super) fn connected(&self) {
@@ -427,14 +435,24 @@ impl Metrics {
     }
 }
 
-/// A stream that is counted.
+/// A stream that is counted, and measured when it ends.
 #[derive(Debug)]
-pub(super) struct OpenStream(Gauge<i64, AtomicI64>);
+pub(super) struct OpenStream {
+    open: Gauge<i64, AtomicI64>,
+    seconds: Histogram,
+    began: Instant,
+}
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.dec();
+        self.open.dec();
+        self.seconds.observe(self.began.elapsed().as_secs_f64());
     }
+}
+
+/// From a twentieth of a second to a day, for what stays open.
+fn lasting() -> Histogram {
+    Histogram::new([0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0])
 }
 
 /// From a quarter of a millisecond to ten seconds.

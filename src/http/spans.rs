@@ -31,21 +31,29 @@ pub(crate) struct Exporter {
 #[derive(Debug)]
 enum Work {
     Request(Request),
-    Outgoing(Outgoing),
+    Single(Single),
 }
 
 impl Work {
     fn to_json(&self) -> Vec<Json> {
         match self {
             Self::Request(request) => request.to_json(),
-            Self::Outgoing(outgoing) => vec![outgoing.to_json()],
+            Self::Single(single) => vec![single.to_json()],
         }
     }
 }
 
-/// A request that the gateway made.
+/// On which side of a request the gateway stands; wire contract of OTLP.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Side {
+    Server = 2,
+    Client = 3,
+}
+
+/// A request that the gateway made, or a stream that it told.
 #[derive(Debug)]
-struct Outgoing {
+struct Single {
+    side: Side,
     trace_id: String,
     span_id: String,
     parent_id: String,
@@ -70,6 +78,7 @@ struct Request {
     took: Duration,
     marks: Vec<Mark>,
     facts: Option<Facts>,
+    rpc: Vec<(&'static str, i32)>,
 }
 
 /// When a step ended, counted from the beginning of the request.
@@ -100,6 +109,8 @@ pub(super) struct Span {
 struct Left {
     marks: Vec<Mark>,
     facts: Option<Facts>,
+    /// The JSON-RPC methods that were asked for, and the code that each was answered with.
+    rpc: Vec<(&'static str, i32)>,
 }
 
 impl Span {
@@ -121,6 +132,11 @@ impl Span {
             sequence: decided.ledger.sequence,
         };
         self.left.lock().unwrap_or_else(PoisonError::into_inner).facts = Some(facts);
+    }
+
+    /// A JSON-RPC method was answered; 0 is a result.
+    pub(super) fn answered(&self, method: &'static str, code: i32) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).rpc.push((method, code));
     }
 }
 
@@ -161,7 +177,7 @@ impl Exporter {
     /// Hands a request's spans over, unless its caller does not sample.
     pub(super) fn end(&self, span: &Span, trace: &Trace, endpoint: &super::endpoint::Endpoint, status: u16) {
         let Some(trace) = Ids::of(trace) else { return };
-        let Left { marks, facts } =
+        let Left { marks, facts, rpc } =
             std::mem::take(&mut *span.left.lock().unwrap_or_else(PoisonError::into_inner));
         let Ids { trace_id, span_id, parent_id } = trace;
         let request = Request {
@@ -176,15 +192,16 @@ impl Exporter {
             took: span.began.elapsed(),
             marks,
             facts,
+            rpc,
         };
         self.hand_over(Work::Request(request));
     }
 
-    /// Hands the span of a request over that the gateway made: in the trace of `parent`, a `traceparent`, as the span
-    /// that `own` names; unless the trace is not sampled.
-    pub(super) fn went_out(
+    /// Hands the span of a request over that the gateway made, or of a stream that it told: in the trace of `parent`, a
+    /// `traceparent`, as the span that `own` names; unless the trace is not sampled.
+    pub(super) fn single(
         &self,
-        name: &'static str,
+        (side, name): (Side, &'static str),
         (parent, own): (&str, &str),
         (began, took): (Timestamp, Duration),
         failed: bool,
@@ -198,8 +215,8 @@ impl Exporter {
             return;
         }
         let began_ns = began.unix_nanoseconds().unwrap_or_default();
-        let outgoing = Outgoing { trace_id, span_id, parent_id, name, began_ns, took, failed, attributes };
-        self.hand_over(Work::Outgoing(outgoing));
+        let single = Single { side, trace_id, span_id, parent_id, name, began_ns, took, failed, attributes };
+        self.hand_over(Work::Single(single));
     }
 
     fn hand_over(&self, work: Work) {
@@ -313,7 +330,6 @@ impl Sender {
 impl Request {
     /// The request's span, and one for each step.
     fn to_json(&self) -> Vec<Json> {
-        const SERVER: u8 = 2;
         const INTERNAL: u8 = 1;
         let mut attributes = vec![
             text("http.request.method", &self.method),
@@ -327,12 +343,18 @@ impl Request {
                 attributes.push(text("handoffd.handoff_id", handoff_id));
             }
         }
+        // A batch has several.
+        for (method, code) in &self.rpc {
+            attributes.push(text("rpc.method", method));
+            attributes
+                .push(json!({"key": "rpc.jsonrpc.error_code", "value": {"intValue": code.to_string()}}));
+        }
         let mut spans = vec![json!({
             "traceId": self.trace_id,
             "spanId": self.span_id,
             "parentSpanId": self.parent_id.as_deref().unwrap_or_default(),
             "name": self.endpoint,
-            "kind": SERVER,
+            "kind": Side::Server as u8,
             "startTimeUnixNano": self.at(Duration::ZERO),
             "endTimeUnixNano": self.at(self.took),
             "attributes": attributes,
@@ -359,16 +381,15 @@ impl Request {
     }
 }
 
-impl Outgoing {
+impl Single {
     fn to_json(&self) -> Json {
-        const CLIENT: u8 = 3;
         let attributes: Vec<Json> = self.attributes.iter().map(|(key, value)| text(key, value)).collect();
         json!({
             "traceId": self.trace_id,
             "spanId": self.span_id,
             "parentSpanId": self.parent_id,
             "name": self.name,
-            "kind": CLIENT,
+            "kind": self.side as u8,
             "startTimeUnixNano": time(self.began_ns, Duration::ZERO),
             "endTimeUnixNano": time(self.began_ns, self.took),
             "attributes": attributes,

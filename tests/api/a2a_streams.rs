@@ -201,4 +201,5 @@ fn a_quiet_stream_says_that_it_is_still_there() {
         (talk.daemon.metric("handoffd_a2a_streams ") == Some(0.0)).then_some(())
     });
     assert!(talk.daemon.metric("handoffd_a2a_stream_event_seconds_count").unwrap() >= 4.0);
+    assert_eq!(talk.daemon.metric("handoffd_a2a_stream_seconds_count"), Some(1.0));
 }

@@ -55,10 +55,17 @@ impl Daemon {
 
     /// The status and the body of an answer.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
+        self.get_traced(path, None)
+    }
+
+    pub(crate) fn get_traced(&self, path: &str, traceparent: Option<&str>) -> (u16, String) {
         let agent = agent();
-        let request = agent
+        let mut request = agent
             .get(format!("http://{}{path}", self.address))
             .header("Authorization", format!("Bearer {}", self.token()));
+        if let Some(traceparent) = traceparent {
+            request = request.header("traceparent", traceparent);
+        }
         let mut answer = request.call().unwrap();
         (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
     }

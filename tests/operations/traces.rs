@@ -166,3 +166,56 @@ fn what_the_gateway_sends_out_is_told_to_the_collector_in_the_trace_that_it_belo
         );
     }
 }
+
+#[test]
+fn what_is_asked_over_json_rpc_and_what_is_streamed_are_told_to_the_collector() {
+    let (address, heard) = collector();
+    let workspace = workspace();
+    let endpoint = format!("http://{address}");
+    let daemon = Daemon::start(workspace.path(), &[("HANDOFFD_OTLP_ENDPOINT", &endpoint)]);
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let trace = format!("00-{TRACE}-b7ad6b7169203331-01");
+    let spec: Json = serde_json::from_str(CANONICAL).unwrap();
+    let id = spec["handoffId"].as_str().unwrap();
+    let message = json!({"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "data", "data": spec}]});
+    for (method, params, code) in [
+        ("message/send", json!({"message": message, "configuration": {"blocking": false}}), None),
+        ("tasks/cancel", json!({"id": id}), None),
+        ("tasks/cancel", json!({"id": id}), Some(-32002)),
+    ] {
+        let asked = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let (_, answer) = daemon.post("/rpc", &asked.to_string(), Some(&trace));
+        assert_eq!(answer["error"]["code"].as_i64(), code, "{answer}");
+    }
+    // It has ended, so the stream does.
+    let (status, text) = daemon.get_traced(&format!("/stream/{id}"), Some(&trace));
+    assert!(status == 200 && text.contains("event: final"), "{text}");
+    // Not sampled: not told.
+    let unsampled = format!("00-{}-b7ad6b7169203331-00", "1".repeat(32));
+    assert_eq!(daemon.get_traced(&format!("/stream/{id}"), Some(&unsampled)).0, 200);
+    daemon.stop();
+
+    let mut spans: Vec<Json> = Vec::new();
+    while spans.len() < 4 {
+        let (_, body) = heard.recv().unwrap();
+        spans.extend(body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone());
+    }
+    for span in &spans {
+        assert_eq!(
+            (&span["traceId"], &span["parentSpanId"], &span["kind"]),
+            (&json!(TRACE), &json!("b7ad6b7169203331"), &json!(2))
+        );
+    }
+    let rpc: Vec<(Json, Json)> = spans
+        .iter()
+        .filter(|span| span["name"] == "rpc")
+        .map(|span| (attribute(span, "rpc.method"), attribute(span, "rpc.jsonrpc.error_code")))
+        .collect();
+    let told = |method: &str, code: &str| (json!({"stringValue": method}), json!({"intValue": code}));
+    assert_eq!(rpc, [told("message/send", "0"), told("tasks/cancel", "0"), told("tasks/cancel", "-32002")]);
+    assert_eq!(attribute(&spans[0], "handoffd.decision")["stringValue"], "allowed");
+    assert_eq!(attribute(&spans[0], "handoffd.handoff_id")["stringValue"], id);
+    let streams: Vec<&Json> = spans.iter().filter(|span| span["name"] == "stream").collect();
+    assert_eq!(streams.len(), 1);
+    assert_eq!(attribute(streams[0], "handoffd.task_id")["stringValue"], id);
+}

@@ -77,6 +77,9 @@ impl Talk {
         };
         let code = answered.as_ref().err().map_or(0, |error| error.code.number());
         self.app.metrics.rpc(name, code, began);
+        if let Some(span) = &self.span {
+            span.answered(name, code);
+        }
         id?;
         Some(match answered {
             Ok(Reply::Result(result)) => Reply::Result(a2a::succeeded(&rpc_id, result)),

@@ -16,6 +16,7 @@ use crate::a2a::TaskId;
 use crate::engine::PushFact;
 use crate::gateway::{Gateway, Told};
 use crate::http::App;
+use crate::http::spans::Side;
 use crate::ledger::gateway_key_id;
 use crate::limits;
 use crate::os::{clock, random};
@@ -198,7 +199,13 @@ impl Observer for Source {
                 ("handoffd.outcome", attempt.outcome.as_str().to_owned()),
             ];
             let failed = attempt.outcome != Outcome::Delivered;
-            spans.went_out("push", (parent, own), (attempt.began, attempt.took), failed, attributes);
+            spans.single(
+                (Side::Client, "push"),
+                (parent, own),
+                (attempt.began, attempt.took),
+                failed,
+                attributes,
+            );
         }
     }
 

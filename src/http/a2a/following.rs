@@ -4,7 +4,8 @@
 //! heard, and what is both is told once: an update knows its place in the Wire stream.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -17,13 +18,17 @@ use super::talk::Talk;
 use super::tasks::{Asked, Found, Stream, Wanted};
 use crate::a2a::{self, ErrorCode, Id, Life, Message, RpcError, TaskId, Update, Version, resume_from};
 use crate::gateway::{Listener, Told};
+use crate::http::App;
 use crate::http::call::Call;
 use crate::http::endpoint::Answer;
+use crate::http::metrics::OpenStream;
 use crate::http::problem::{Kind, Problem};
+use crate::http::spans::Side;
 use crate::limits;
 use crate::os::clock;
 use crate::timestamp::Timestamp;
 use crate::views::AskedState;
+use crate::web::next_span;
 use crate::wire::{Contracts, Envelope};
 
 /// The form that a stream is told in.
@@ -158,10 +163,9 @@ impl Talk {
                 if asked.is_over() && teller.form.version() == Version::V1_0 && begin == Begin::Now {
                     return Err(ended());
                 }
-                let (talk, answer) = (self.again(), answer.cloned());
-                let metrics = self.app.metrics.clone();
+                let (talk, answer, open) = (self.again(), answer.cloned(), OpenTelling::of(self, id));
                 tokio::spawn(async move {
-                    let _open = metrics.stream_opened();
+                    let _open = open;
                     teller.asked(&talk, *asked, answer, begin, listener).await;
                 });
             }
@@ -192,9 +196,9 @@ impl Talk {
             return Err(ended());
         }
         let snapshot = told.wants_snapshot(begin).then(|| stream.to_json(answer, &Wanted::all(version)));
-        let (talk, metrics) = (self.again(), self.app.metrics.clone());
+        let (talk, open) = (self.again(), OpenTelling::of(self, &stream.id));
         tokio::spawn(async move {
-            let _open = metrics.stream_opened();
+            let _open = open;
             teller.attempt(&talk, &stream, told, snapshot, listener).await;
         });
         Ok(())
@@ -294,6 +298,41 @@ impl Backlog {
             Begin::First => false,
             Begin::Now => true,
             Begin::From { snapshot, .. } => snapshot || (self.life.is_ended() && self.updates.is_empty()),
+        }
+    }
+}
+
+/// A stream that is being told: counted while it lasts, and traced where its request is.
+struct OpenTelling {
+    app: Arc<App>,
+    task_id: String,
+    /// The trace of the request, and the span of the stream.
+    trace: Option<(String, String)>,
+    began: (Timestamp, Instant),
+    _counted: OpenStream,
+}
+
+impl OpenTelling {
+    fn of(talk: &Talk, id: &TaskId) -> Self {
+        let parent = talk.traceparent.clone().filter(|_| talk.app.spans.is_some());
+        let trace = parent.and_then(|parent| next_span(&parent).map(|own| (parent, own)));
+        Self {
+            app: talk.app.clone(),
+            task_id: id.to_string(),
+            trace,
+            began: (clock::now(), Instant::now()),
+            _counted: talk.app.metrics.stream_opened(),
+        }
+    }
+}
+
+impl Drop for OpenTelling {
+    fn drop(&mut self) {
+        if let (Some(spans), Some((parent, own))) = (&self.app.spans, &self.trace) {
+            let (began, since) = self.began;
+            let attributes = vec![("handoffd.task_id", std::mem::take(&mut self.task_id))];
+            let what = (Side::Server, "stream");
+            spans.single(what, (parent, own), (began, since.elapsed()), false, attributes);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::talk::Talk;
 use super::who::Who;
 use crate::a2a::{AiParams, ErrorCode, Finding, Method, RpcError};
 use crate::ai::AiFault;
+use crate::http::spans::Side;
 use crate::os::clock;
 use crate::web::next_span;
 
@@ -47,7 +48,7 @@ impl Talk {
             let outcome = fault.map_or("answered", AiFault::outcome).to_owned();
             let attributes = vec![("handoffd.outcome", outcome)];
             let when = (began, since.elapsed());
-            spans.went_out("ai", (parent, own), when, fault.is_some(), attributes);
+            spans.single((Side::Client, "ai"), (parent, own), when, fault.is_some(), attributes);
         }
         Ok(answered?)
     }

@@ -164,6 +164,9 @@ impl Talk {
         engine.say(saying, Box::new(move |said| drop(told.send(said)))).map_err(Problem::from)?;
         match heard.await.unwrap_or(Err(EngineFault::Stopped)).map_err(Problem::from)? {
             Said::Taken { place, decided, written } => {
+                if let (Some(span), Some(decided)) = (&self.span, &decided) {
+                    span.decided(decided);
+                }
                 // What was said before it belongs to a task that had no TaskSpec.
                 let is_first =
                     place.asked.is_none() && decided.as_ref().is_some_and(|decided| !decided.replayed);

@@ -7,6 +7,7 @@ use crate::a2a::{RpcError, TaskId};
 use crate::gateway::Rules;
 use crate::http::App;
 use crate::http::call::Call;
+use crate::http::spans::Span;
 use crate::os::{clock, random};
 use crate::policy::PolicySet;
 use crate::wire::Ulid;
@@ -19,6 +20,8 @@ pub(super) struct Talk {
     /// Whose messageIds its messages have.
     pub(super) name: Arc<str>,
     pub(super) traceparent: Option<String>,
+    /// Where the request leaves its marks, if it is traced.
+    pub(super) span: Option<Arc<Span>>,
     pub(super) last_event_id: Option<String>,
     /// Whether the client takes a stream for an answer.
     pub(super) takes_streams: bool,
@@ -34,6 +37,7 @@ impl Talk {
             who,
             policies,
             traceparent: call.trace.incoming.clone(),
+            span: call.trace.span.clone(),
             last_event_id: text("last-event-id").map(str::to_owned),
             takes_streams: text("accept").is_some_and(|accept| accept.contains("text/event-stream")),
             rules: call.rules,
@@ -51,6 +55,7 @@ impl Talk {
             rules,
             app,
             traceparent: None,
+            span: None,
             last_event_id: None,
             takes_streams: false,
         }
@@ -65,6 +70,8 @@ impl Talk {
             who: self.who.clone(),
             name: self.name.clone(),
             traceparent: self.traceparent.clone(),
+            // The request has been answered by then.
+            span: None,
             last_event_id: None,
             takes_streams: self.takes_streams,
         }
