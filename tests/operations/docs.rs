@@ -55,7 +55,7 @@ fn every_example_in_the_pages_works() {
     run_examples("operations.md", 3);
     run_examples("api.md", 10);
     run_examples("promotion.md", 5);
-    run_examples("a2a.md", 3);
+    run_examples("a2a.md", 4);
 }
 
 /// What `/metrics` says after a reason, a problem and a JSON-RPC request, for what is counted by them.
@@ -170,23 +170,60 @@ fn every_problem_is_in_the_page() {
     }
 }
 
-/// The rubric names what shows each point; a point whose test is gone is shown by nothing.
+/// What the A2A requirements give points for, in their order.
+const RUBRIC: [u32; 13] = [5, 10, 5, 10, 15, 10, 10, 5, 5, 10, 5, 5, 5];
+
+/// The rubric names what shows each point; a point whose test is gone, or is not run, is shown by nothing.
 #[test]
-fn every_point_of_the_a2a_rubric_is_shown_by_tests_that_are_there() {
+fn every_point_of_the_a2a_rubric_is_shown_by_tests_that_are_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = page("a2a.md");
     let (_, rubric) = page.split_once("## The rubric").unwrap();
-    let mut points = 0;
+    let mut points = Vec::new();
     for row in rubric.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| points")) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let Ok(worth) = cells[1].parse::<u32>() else { continue };
-        points += worth;
+        points.push(worth);
         let named: Vec<(&str, &str)> = cells[3].split('`').filter_map(|one| one.split_once("::")).collect();
         assert!(!named.is_empty(), "{row}");
         for (file, test) in named {
-            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
-            let is_there = ["fn", "def"].iter().any(|word| text.contains(&format!("{word} {test}(")));
-            assert!(is_there, "{file} has no {test}");
+            let text = fs::read_to_string(root.join(file)).unwrap();
+            assert!(is_run(file, &text, test), "{file} runs no {test}");
         }
     }
-    assert_eq!(points, 100);
+    assert_eq!(points, RUBRIC);
+    assert_eq!(RUBRIC.iter().sum::<u32>(), 100);
+    let script = fs::read_to_string(root.join("scripts/test")).unwrap();
+    for command in ["cargo nextest run", "\nscripts/interop\n", "--bench streams"] {
+        assert!(script.contains(command), "scripts/test runs no {command}");
+    }
+}
+
+/// Is this a test that the test command runs: marked as one, or in the list of its file's scenes? A bench is run whole.
+fn is_run(file: &str, text: &str, test: &str) -> bool {
+    if file.ends_with(".py") {
+        let listed = text.split_once("\nSCENES = [").map(|(_, list)| list.split(']').next().unwrap());
+        let is_listed = listed.is_some_and(|list| list.split(',').any(|one| one.trim() == test));
+        return is_listed && text.contains(&format!("\ndef {test}("));
+    }
+    let Some((before, _)) = text.split_once(&format!("fn {test}(")) else { return false };
+    let marks = before.rsplit("\n\n").next().unwrap();
+    file.starts_with("benches/") || marks.contains("#[test]") || marks.contains("#[tokio::test")
+}
+
+#[test]
+fn a_test_that_is_not_run_shows_nothing() {
+    let scenes = "\ndef plays(client):\n    pass\n\ndef idles(client):\n    pass\n\nSCENES = [plays, gone]\n";
+    let tests = "\n#[test]\nfn runs() {}\n\nfn helps() {}\n";
+    for (file, text, test, expected) in [
+        ("scenes.py", scenes, "plays", true),
+        ("scenes.py", scenes, "idles", false),
+        ("scenes.py", scenes, "gone", false),
+        ("tests/a.rs", tests, "runs", true),
+        ("tests/a.rs", tests, "helps", false),
+        ("tests/a.rs", tests, "gone", false),
+        ("benches/a.rs", tests, "helps", true),
+    ] {
+        assert_eq!(is_run(file, text, test), expected, "{file}::{test}");
+    }
 }
