@@ -250,12 +250,12 @@ fn violation(finding: &Finding) -> Json {
 
 impl From<UnknownVersion> for RpcError {
     fn from(unknown: UnknownVersion) -> Self {
-        let spoken = Version::ALL.map(Version::as_str).join(" or ");
+        let spoken = Version::ALL.map(|version| format!("`A2A-Version: {}`", version.as_str())).join(" or ");
         Self::at(
             ErrorCode::VersionNotSupported,
-            "",
+            "A2A-Version",
             unknown.to_string(),
-            format!("send `A2A-Version: {spoken}`, or none for 0.3"),
+            format!("send {spoken}; without the header it is 0.3"),
         )
     }
 }

@@ -1,5 +1,7 @@
 //! Tasks as clients of either version read them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::id::TaskId;
@@ -61,13 +63,11 @@ impl Life<'_> {
 /// A task whose TaskSpec could be no attempt at any handoff: it was refused, and is shown with the Decision.
 pub fn rejected(id: &TaskId, context_id: &str, at: Timestamp, decision: &Json, shown: &Shown<'_>) -> Json {
     let (task_id, decision) = (id.to_string(), shown_decision(decision));
-    let codes: Vec<&str> = decision
-        .get("reasons")
-        .and_then(Json::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|reason| reason.get("code").and_then(Json::as_str))
-        .collect();
+    let reasons = decision.get("reasons").and_then(Json::as_array).into_iter().flatten();
+    // Each code once, in order, as the stream of a handoff tells them.
+    let codes: BTreeSet<&str> =
+        reasons.filter_map(|reason| reason.get("code").and_then(Json::as_str)).collect();
+    let codes: Vec<&str> = codes.into_iter().collect();
     let parts = vec![Part::text(format!("rejected: {}", codes.join(", "))), Part::data(decision.clone())];
     let message = Message::from_agent(&format!("{task_id}.rejected"), parts).in_task(&task_id, context_id);
     let head = Head { task_id, context_id: context_id.to_owned(), handoff_id: None, traceparent: None };

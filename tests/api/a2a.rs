@@ -131,6 +131,12 @@ fn a_task_spec_that_can_be_no_handoff_of_the_callers_is_a_rejected_task_too() {
     };
     check(&talk, &task);
     check(&talk, &talk.get(Version::New, id_of(&task)));
+    // One with many faults of one kind says that once, and has a reason for each.
+    let unlike = talk.hand(Version::New, "m-unlike", &json!({"taskSpecVersion": "9.9"}));
+    let codes = "rejected: A2A_TASKSPEC_INVALID, POLICY_ROLLBACK_PLAN_MISSING";
+    assert_eq!(unlike["status"]["message"]["parts"][0]["text"], codes);
+    let reasons = &unlike["artifacts"][0]["parts"][0]["data"]["reasons"];
+    assert!(reasons.as_array().unwrap().len() > 5, "{unlike}");
     // The source itself is not kept from its own.
     assert_eq!(talk.daemon.submit(&foreign).status, 201);
     restart(&mut talk);

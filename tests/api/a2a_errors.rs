@@ -50,7 +50,14 @@ fn malformed_requests_of_every_kind_get_the_right_code() {
         assert_eq!(talk.daemon.send(&request).json()["error"]["code"], code, "{version}");
     }
     let request = Request::new("POST", "/rpc?A2A-Version=9.9").token(&talk.router).json(get);
-    assert_eq!(talk.daemon.send(&request).json()["error"]["code"], -32009);
+    let error = talk.daemon.send(&request).json()["error"].clone();
+    assert_eq!(error["code"], -32009);
+    let violation = &error["data"][1]["fieldViolations"][0];
+    assert_eq!(violation["field"], "A2A-Version");
+    assert_eq!(
+        violation["description"],
+        "A2A `9.9` is not spoken here; send `A2A-Version: 0.3` or `A2A-Version: 1.0`; without the header it is 0.3"
+    );
     // What the door itself refuses is said in the same voice.
     let request =
         Request::new("POST", "/rpc/").token(&talk.router).header("Content-Type", "text/plain").body(get);
@@ -94,6 +101,20 @@ fn a_batch_is_answered_in_order_and_notifications_are_not() {
     assert_eq!((&answers[2]["id"], &answers[2]["error"]["code"]), (&json!(3), &json!(-32004)));
     let silent = talk.daemon.post_as(&talk.router, "/rpc", &send);
     assert_eq!((silent.status, silent.body.len()), (202, 0));
+    // An answer has the id of its request, whatever that is; only one that cannot be read has none.
+    for (id, expected) in [
+        (json!(null), json!(null)),
+        (json!(1.5), json!(1.5)),
+        (json!(-7), json!(-7)),
+        (json!(""), json!("")),
+        (json!("a"), json!("a")),
+        (json!(true), json!(null)),
+        (json!([1]), json!(null)),
+    ] {
+        let asked =
+            json!({"jsonrpc": "2.0", "id": id, "method": "tasks/get", "params": {"id": spec["handoffId"]}});
+        assert_eq!(talk.daemon.post_as(&talk.router, "/rpc", &asked).json()["id"], expected, "{id}");
+    }
     let silent = talk.daemon.post_as(&talk.router, "/rpc", json!([send]));
     assert_eq!((silent.status, silent.body.len()), (202, 0));
 }

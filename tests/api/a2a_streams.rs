@@ -119,6 +119,19 @@ fn a_stream_is_resumed_from_any_event_also_after_a_restart() {
             assert_eq!(talk.daemon.send(&request).status, 400, "{bad}");
         }
     }
+    // Who counts from 0 means the beginning.
+    let mut plain = talk.plain_stream(&format!("/stream/{id}?from=0"), &[]);
+    assert_eq!(std::iter::from_fn(|| plain.next_event()).count(), LIFE.len());
+    let mut old = talk.stream("tasks/resubscribe", json!({"id": id, "from": 0}), &[]);
+    assert_eq!(rest(&mut old, Version::Old), from(1));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": {"id": id}});
+    let bad = Request::new("POST", "/rpc").token(&talk.router).json(body.to_string());
+    let bad = bad.header("Accept", "text/event-stream").header("Last-Event-ID", "x");
+    let error = talk.daemon.send(&bad).json()["error"].clone();
+    assert_eq!(
+        (&error["code"], &error["data"]["findings"][0]["pointer"]),
+        (&json!(-32602), &json!("Last-Event-ID"))
+    );
     // Without a stream in sight, 0.3 is told where to go on.
     assert_eq!(talk.result("tasks/resubscribe", json!({"id": id})), json!({"id": id, "from": 8}));
 }

@@ -113,7 +113,7 @@ impl Talk {
         let bad = |fault: a2a::ResumeFault| {
             RpcError::at(
                 ErrorCode::InvalidParams,
-                "",
+                fault.name,
                 fault.to_string(),
                 "send the id of the last event you had",
             )

@@ -3,13 +3,16 @@
 use axum::http::Method;
 use serde_json::json;
 
-use super::{ANY, SEQUENCE, get, json, nothing, path, query, text};
+use super::{ANY, get, json, nothing, path, query, text};
 use crate::callers::Act;
 use crate::http::a2a;
 use crate::http::endpoint::{Body, Endpoint, Form, Parameter, Voice};
 
 const VERSION: Parameter =
     query("A2A-Version", ANY, "1.0", "The protocol's version, where the header of that name is not sent");
+
+/// Clients that count from 0 mean the beginning, as they do with `tasks/resubscribe`.
+const PLACE: Form = Form::Integer { min: 0, max: i64::MAX as u64 };
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -33,7 +36,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             open_to_anyone: true,
             parameters: vec![
                 path("id", Form::Text { max: 256 }, "hs_20260218_router_0001", "The id of the task"),
-                query("from", SEQUENCE, "1", "Begin with this place in the stream"),
+                query("from", PLACE, "1", "Begin with this place in the stream; 0 is the beginning too"),
             ],
             answers: vec![text(200, "text/event-stream", "Updates as they happen")],
             is_stream: true,
