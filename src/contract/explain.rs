@@ -47,6 +47,22 @@ impl Finding {
     }
 }
 
+/// A pattern beside a format says for other people's validators what the format's name says to people.
+fn keep_the_words(findings: &mut Vec<Finding>) {
+    let in_words: Vec<(String, String)> = findings
+        .iter()
+        .filter_map(|finding| {
+            let place = finding.schema_path.strip_suffix("/format")?;
+            Some((finding.pointer.clone(), place.to_owned()))
+        })
+        .collect();
+    findings.retain(|finding| {
+        !finding.schema_path.strip_suffix("/pattern").is_some_and(|place| {
+            in_words.iter().any(|(pointer, words)| *pointer == finding.pointer && words == place)
+        })
+    });
+}
+
 impl Compiled {
     /// Compiles a schema. Nothing is fetched: one that refers to another document is refused, and so is a
     /// pattern that needs backtracking, for an input could make it run for ever.
@@ -78,6 +94,7 @@ impl Compiled {
         }
         findings.sort_by(|a, b| a.pointer.cmp(&b.pointer).then_with(|| a.message.cmp(&b.message)));
         findings.dedup_by(|a, b| a.pointer == b.pointer && a.message == b.message);
+        keep_the_words(&mut findings);
         findings
     }
 
