@@ -59,8 +59,10 @@ impl<'t> Follower<'t> {
         for code in &codes {
             let code = self.words.number(self.store, code)?;
             self.store
-                .prepare_cached("INSERT INTO entry_codes (code, sequence) VALUES (?1, ?2)")?
-                .execute((code, sequence))?;
+                .prepare_cached(
+                    "INSERT INTO entry_codes (code, sequence, kind, decision) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute((code, sequence, kind, decision))?;
             numbers.push(code);
         }
         if let Some(decision) = decision {

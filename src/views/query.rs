@@ -23,6 +23,9 @@ pub(super) enum By {
     Member(&'static str, &'static str),
 }
 
+/// Columns of the row that a table of members has too: those are asked there, and the row itself is not read.
+const CARRIED: [(&str, &str); 2] = [("entry_codes", "kind"), ("entry_codes", "decision")];
+
 /// Filters and the numbers they ask for, the most telling first.
 pub(super) type Wanted = Vec<(By, i64)>;
 
@@ -32,12 +35,21 @@ impl List {
     pub(super) fn statement(self, wanted: &[(By, i64)]) -> String {
         let Self { table, key } = self;
         let driver = wanted.iter().map(|(by, _)| *by).next();
+        let carried =
+            |column: &str| matches!(driver, Some(By::Member(other, _)) if CARRIED.contains(&(other, column)));
+        let asks_row = wanted.iter().any(|(by, _)| match by {
+            By::Column(column) | By::Only(column) => !carried(column),
+            By::Member(..) => false,
+        });
         let mut sql = match driver {
             // CROSS JOIN keeps the order in which the tables are written.
-            Some(By::Member(other, _)) => format!(
+            Some(By::Member(other, _)) if asks_row => format!(
                 "SELECT d.{key} FROM {other} d CROSS JOIN {table} t ON t.{key} = d.{key} \
                  WHERE d.{key} BETWEEN ?1 AND ?2"
             ),
+            Some(By::Member(other, _)) => {
+                format!("SELECT d.{key} FROM {other} d WHERE d.{key} BETWEEN ?1 AND ?2")
+            }
             _ => format!("SELECT t.{key} FROM {table} t WHERE t.{key} BETWEEN ?1 AND ?2"),
         };
         let from = if matches!(driver, Some(By::Member(..))) { "d" } else { "t" };
@@ -49,9 +61,12 @@ impl List {
                 // Not EXISTS, which SQLite may turn into a join that begins at the wrong end.
                 (By::Member(other, column), _) => write!(
                     sql,
-                    " AND (SELECT 1 FROM {other} m WHERE m.{column} = ?{parameter} AND m.{key} = t.{key}) = 1"
+                    " AND (SELECT 1 FROM {other} m WHERE m.{column} = ?{parameter} AND m.{key} = {from}.{key}) = 1"
                 ),
                 (By::Column(column), 0) => write!(sql, " AND t.{column} = ?{parameter}"),
+                (By::Column(column) | By::Only(column), _) if carried(column) => {
+                    write!(sql, " AND +d.{column} = ?{parameter}")
+                }
                 (By::Column(column) | By::Only(column), _) => write!(sql, " AND +t.{column} = ?{parameter}"),
             };
         }

@@ -91,6 +91,24 @@ fn every_combination_of_filters_is_served_by_an_index() {
     }
 }
 
+/// A code may be a fifth of the ledger: what is asked with it must not cost a read of each of its entries.
+#[test]
+fn a_code_is_looked_through_without_its_entries() {
+    let statement = |filters: &[By]| {
+        let wanted: Wanted = filters.iter().map(|by| (*by, 1)).collect();
+        ENTRIES.statement(&wanted)
+    };
+    let place = Place::new();
+    let _views = holding(&place.path, &[]);
+    let reader = Reader::open(&place.path).unwrap();
+    let code = By::Member("entry_codes", "code");
+    let (decision, kind, stream) = (By::Column("decision"), By::Column("kind"), By::Column("stream"));
+    for filters in [&[code][..], &[code, decision], &[code, kind], &[code, decision, kind]] {
+        assert_eq!(plan(&reader, &statement(filters)).len(), 1, "{filters:?}");
+    }
+    assert_eq!(plan(&reader, &statement(&[code, stream])).len(), 2, "what does not stand beside it is read");
+}
+
 #[test]
 fn every_single_answer_and_claim_is_one_read_by_an_index() {
     let place = Place::new();

@@ -63,6 +63,7 @@ proptest! {
         let before = dump(&Connection::open(&place.path).unwrap());
         Connection::open(&place.path).unwrap().execute_batch(
             "DROP TABLE decision_minutes; DROP TABLE code_hours; DROP INDEX attempts_by_parent;
+             ALTER TABLE entry_codes DROP COLUMN kind; ALTER TABLE entry_codes DROP COLUMN decision;
              PRAGMA user_version = 2;",
         ).unwrap();
         drop(Views::open(&place.path, TOPIC).unwrap());
