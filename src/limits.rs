@@ -277,6 +277,8 @@ pub const SESSION_LINK_S: i64 = 120;
 /// A form of the console as it is sent; what an overview looks back on, and what it lists; characters of a value that
 /// are shown at first, and members of a TaskSpec that are; children of a handoff that are listed.
 pub const CONSOLE_FORM_BYTES_MAX: usize = 64 * 1024;
+/// An end that is nearer than this is counted down.
+pub const CONSOLE_COUNTDOWN_S: i64 = 30 * 60;
 pub const CONSOLE_CHART_MINUTES: i64 = 60;
 pub const CONSOLE_CODES_S: i64 = 24 * 3_600;
 pub const CONSOLE_CODES_LISTED: usize = 8;

@@ -103,6 +103,11 @@ impl Chart {
         self.totals.iter().map(|(_, count)| count).sum()
     }
 
+    /// What the line in the middle stands for; nothing if that is no whole number.
+    pub(super) fn half(&self) -> Option<u64> {
+        self.most.is_multiple_of(2).then_some(self.most / 2)
+    }
+
     /// Minutes in which there was something.
     pub(super) fn busy(&self) -> impl Iterator<Item = &Minute> {
         self.minutes.iter().filter(|minute| minute.total() > 0)

@@ -201,10 +201,7 @@ async fn serve(visit: &Visit, is_get: bool, place: &[&str]) -> Result<Response, 
         (false, ["act", name]) => acts::perform(visit, name).await,
         (true, ["live"]) => live::follow(visit),
         (false, ["logout"]) => Ok(log_out(visit)),
-        _ => {
-            Err(Problem::new(Kind::NotFound, "there is no such page")
-                .hint("the sections are listed beside this"))
-        }
+        _ => Err(Problem::new(Kind::NotFound, "there is no such page").hint("its sections are in the menu")),
     }
 }
 

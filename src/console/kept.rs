@@ -9,6 +9,8 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::prose::Prose;
+use crate::contract::TaskSpec;
+use crate::dispatch::{Settled, payload, preview};
 use crate::gates::{Caller, Code, Gate, Ground, judge};
 use crate::gateway::read_checkpoint;
 use crate::http::{App, Kind, Problem};
@@ -101,6 +103,37 @@ fn by_its_code(code: &str) -> Why {
 /// The title of a gate by its id.
 pub(super) fn gate_title(id: &str) -> String {
     Gate::ALL.iter().find(|gate| gate.id() == id).map_or(id, |gate| gate.title()).to_owned()
+}
+
+/// What the target was sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// Without its signature.
+    pub(super) payload: Json,
+    /// Of the payload as it was sent, as the receipt has it; nothing if it cannot be signed any more.
+    pub(super) digest: Option<String>,
+}
+
+/// What an allowed handoff gave its orchestrator to send: it follows from the TaskSpec, the route and the decision.
+pub(super) fn sent(
+    app: &App,
+    task_spec: &str,
+    decided_at: &str,
+    running_hash: &str,
+    now: Timestamp,
+) -> Option<Sent> {
+    let rules = app.rules.current();
+    let policies = app.gateway.engine().policies_over(&rules.in_force.policies);
+    let document = read(task_spec.as_bytes(), limits::TASK_SPEC).ok()?;
+    let spec = TaskSpec::read(&document).0;
+    let route = policies.route(spec.routing.route_key.get()?.as_str())?;
+    let decided_at = Timestamp::parse(decided_at)?;
+    let digest = RunningHash::from_hex(running_hash).and_then(|running_hash| {
+        let settled = Settled { decided_at, running_hash };
+        payload(&spec, route, &settled, &rules.in_force.keyring, now).ok()
+    });
+    let digest = digest.map(|dispatch| dispatch.digest().to_string());
+    Some(Sent { payload: preview(&spec, route, decided_at)?, digest })
 }
 
 /// The TaskSpec as it was submitted; nothing if it is no longer kept.

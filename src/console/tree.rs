@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::facts::Cut;
+use super::prose::Prose;
 use crate::limits;
 
 /// One line of a document.
@@ -87,6 +88,11 @@ impl Tree {
         let mut tree = Self { lines: Vec::new(), left_out: 0, whole, lines_max };
         tree.add(json, None, String::new(), 0, &by_pointer);
         tree
+    }
+
+    /// What is wrong somewhere, with names and values set apart.
+    pub(super) fn prose(&self, what: &str) -> Prose {
+        Prose::of(what)
     }
 
     fn add(

@@ -54,6 +54,14 @@ impl VerifyPage {
         grouped(*number)
     }
 
+    fn is_running(&self) -> bool {
+        matches!(self.state, State::Running { .. })
+    }
+
+    fn button(&self) -> &'static str {
+        if matches!(self.state, State::Never) { "Verify now" } else { "Verify again" }
+    }
+
     fn when(&self, at: &Timestamp) -> When {
         When::of(&at.to_milliseconds(), self.frame.now)
     }

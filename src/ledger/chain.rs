@@ -57,7 +57,7 @@ impl RunningHash {
         hex_digits(&self.0).as_flattened() == hex.as_bytes()
     }
 
-    pub(super) fn from_hex(hex: &str) -> Option<Self> {
+    pub(crate) fn from_hex(hex: &str) -> Option<Self> {
         crate::proof::from_hex(hex).map(Self)
     }
 }

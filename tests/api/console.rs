@@ -115,6 +115,33 @@ pub(crate) const PAGES: &[&str] = &[
     "/console/export/checkpoint.json",
 ];
 
+/// Everything that can be done, with a form that says enough.
+const ACTS: &[(&str, &[(&str, &str)])] = &[
+    ("approve", &[("id", "hs_20260218_seen_0001"), ("reason", "x")]),
+    ("reject", &[("id", "hs_20260218_seen_0001"), ("reason", "x")]),
+    ("approve-policies", &[("digest", "sha256:0"), ("reason", "x")]),
+    ("reject-policies", &[("digest", "sha256:0"), ("reason", "x")]),
+    (
+        "grant",
+        &[
+            ("principal", "user:main"),
+            ("agents", "blockchain-operator"),
+            ("operations", "transfer"),
+            ("modes", "dev"),
+            ("minutes", "5"),
+        ],
+    ),
+    ("revoke", &[("ref", "authz_x"), ("reason", "x")]),
+    ("gate", &[("key", KEY), ("gate", "G0"), ("reason", "x")]),
+    ("rollback", &[("key", KEY), ("reason", "x")]),
+    ("block", &[("key", KEY), ("reason", "x")]),
+    ("unblock", &[("key", KEY), ("reason", "x")]),
+    ("freeze", &[("scope", "all"), ("reason", "x")]),
+    ("unfreeze", &[("scope", "all"), ("reason", "x")]),
+    ("phase", &[("phase", "gated-read"), ("reason", "x")]),
+    ("false-positive", &[("message", "1"), ("handoff", "x"), ("reason", "x")]),
+];
+
 fn busy() -> Daemon {
     let daemon = Daemon::new();
     assert_eq!(daemon.submit(&spec("seen_0001")).status, 201);
@@ -147,8 +174,10 @@ fn every_page_is_there_for_who_may_look_and_leads_others_to_the_login() {
     ] {
         assert_eq!(visitor.get(page).status, status, "{page}");
     }
-    let put = ask(&daemon, &visitor.with(Request::new("PUT", "/console/routes")));
-    assert_eq!(put.status, 405);
+    for method in ["PUT", "DELETE", "PATCH", "OPTIONS"] {
+        let asked = ask(&daemon, &visitor.with(Request::new(method, "/console/routes")));
+        assert_eq!(asked.status, 405, "{method}");
+    }
 }
 
 #[test]
@@ -212,20 +241,12 @@ fn an_auditor_sees_and_cannot_act() {
     let daemon = busy();
     let ada = Visitor::log_in(&daemon, &daemon.token("ada", "auditor", None));
     let before = daemon.get("/v1/audit").json();
-    for act in [
-        "freeze?scope=all",
-        "unfreeze?scope=all",
-        "grant?principal=user%3Amain&minutes=5",
-        "phase?phase=gated-read",
-        "block?key=crypto-sage.execution-plane.v1",
-        "approve?id=hs_20260218_seen_0001",
-        "revoke?ref=authz_x",
-        "false-positive?message=1&handoff=x",
-    ] {
-        assert_eq!(ada.get(&format!("/console/act/{act}")).status, 403, "{act}");
-        let (name, query) = act.split_once('?').unwrap();
-        let fields: Vec<(&str, &str)> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
-        assert_eq!(ada.act(name, &fields).status, 403, "{act}");
+    for (name, fields) in ACTS {
+        let query: Vec<String> = fields.iter().map(|(field, value)| format!("{field}={value}")).collect();
+        assert_eq!(ada.get(&format!("/console/act/{name}?{}", query.join("&"))).status, 403, "{name}");
+        let refused = ada.act(name, fields);
+        assert_eq!(refused.status, 403, "{name}");
+        assert!(refused.text().contains("a token of role auditor may not do this"), "{name}");
     }
     for page in ["/console/freezes", "/console/mentions", "/console/routes/crypto-sage.execution-plane.v1"] {
         assert!(!ada.get(page).text().contains("/console/act/"), "{page} offers an act");
@@ -250,7 +271,7 @@ fn an_act_is_in_the_ledger_with_the_persons_name() {
     let rita = Visitor::log_in(&daemon, &daemon.token("rita", "operator", None));
     let asked = rita.get("/console/act/freeze?scope=mode&mode=live");
     assert!(
-        asked.text().contains("every handoff is refused with POLICY_FROZEN: mode live"),
+        asked.text().contains("every handoff in mode live is refused with <code>POLICY_FROZEN</code>"),
         "{}",
         asked.text()
     );
@@ -322,6 +343,61 @@ fn a_form_counts_only_from_here_and_with_the_sessions_word() {
     assert_eq!(looked.status, 200);
     assert!(daemon.get("/v1/freeze").json()["frozen"].as_array().unwrap().is_empty());
     assert_eq!(ask(&daemon, &rita.with(freeze(&word))).status, 303, "and with all that it counts");
+}
+
+#[test]
+fn no_form_counts_without_the_sessions_word() {
+    let daemon = busy();
+    let rita = Visitor::log_in(&daemon, &daemon.token("rita", "operator", None));
+    let omar = Visitor::log_in(&daemon, &daemon.token("omar", "operator", None));
+    let (word, foreign) = (rita.form_word(), omar.form_word());
+    let wrong = format!("{}0", &word[..word.len() - 1]);
+    let wrong = if wrong == word { format!("{}1", &word[..word.len() - 1]) } else { wrong };
+    let before = daemon.get("/v1/audit").json();
+    let acts = ACTS.iter().map(|(name, fields)| (format!("/console/act/{name}"), *fields));
+    let others = ["/console/audit/verify", "/console/logout"].map(|target| (target.to_owned(), &[][..]));
+    for (target, fields) in acts.chain(others) {
+        for given in [None, Some(""), Some(wrong.as_str()), Some(foreign.as_str())] {
+            let mut all = fields.to_vec();
+            all.extend(given.map(|word| ("form", word)));
+            let refused = ask(&daemon, &rita.with(form(&target, &all)));
+            assert_eq!(refused.status, 403, "{target} with {given:?}");
+            assert!(refused.text().contains("the form does not belong to this session"), "{target}");
+        }
+    }
+    assert_eq!(daemon.get("/v1/audit").json(), before, "nothing was recorded");
+    assert_eq!(rita.get("/console").status, 200, "and nobody was logged out");
+    // The same forms count with the word, as far as there is something to do.
+    assert_eq!(rita.act("freeze", &[("scope", "all"), ("reason", "x")]).status, 303);
+    assert_eq!(rita.act("grant", ACTS[4].1).status, 303);
+}
+
+#[test]
+fn a_grant_that_somebody_thought_better_of_is_still_filled_in() {
+    let daemon = busy();
+    let rita = Visitor::log_in(&daemon, &daemon.token("rita", "operator", None));
+    let asked = rita.get(
+        "/console/act/grant?principal=user%3Amain&agents=a1&operations=b1+c1&modes=live&uses=7&minutes=480",
+    );
+    let text = asked.text();
+    let back = between(&text, "<p class=\"crumbs\"><a href=\"", "\"").replace("&#38;", "&");
+    assert!(back.starts_with("/console/authorizations?principal=user%3Amain&"), "{back}");
+    let form = rita.get(back.trim_end_matches("#make")).text();
+    for filled in [
+        "value=\"user:main\"",
+        "value=\"a1\"",
+        "value=\"b1 c1\"",
+        "value=\"live\" checked",
+        "value=\"7\"",
+        "value=\"480\" selected",
+    ] {
+        assert!(form.contains(filled), "{filled} is not in {form}");
+    }
+    assert!(!form.contains("value=\"dev\" checked") && form.contains("<details class=\"fold\" open"));
+    assert!(
+        rita.get("/console/authorizations").text().contains("value=\"60\" selected"),
+        "and empty at first"
+    );
 }
 
 #[test]

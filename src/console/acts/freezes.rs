@@ -56,6 +56,11 @@ pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {
     let (body, words) = scope(visit)?;
     let said = |name: &str| body.get(name).and_then(Json::as_str).map(str::to_owned);
     let (route, mode) = (said("routeKey"), said("mode"));
+    let reach = match (&route, &mode) {
+        (Some(route), _) => format!("on route `{route}` "),
+        (_, Some(mode)) => format!("in mode {mode} "),
+        _ => String::new(),
+    };
     let in_flight = visit
         .console
         .app
@@ -77,7 +82,7 @@ pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {
     Ok(Plan {
         title: format!("Freeze {words}"),
         happens: vec![
-            format!("From the next decision on, every handoff is refused with POLICY_FROZEN: {words}."),
+            format!("From the next decision on, every handoff {reach}is refused with `POLICY_FROZEN`."),
             in_flight,
             "Only an operator lifts it.".to_owned(),
         ],

@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::door::Visit;
 use super::super::facts::Facts;
+use super::super::form::query;
 use super::{Input, Plan, needed};
 use crate::callers::Act;
 use crate::http::{Ask, Kind, Problem};
@@ -60,6 +61,9 @@ pub(super) fn make(visit: &Visit) -> Result<Plan, Problem> {
     for name in ["agents", "operations", "modes", "channels"] {
         carried.push((name, list(name).join(" ")));
     }
+    // Whoever goes back finds the form as they left it.
+    let terms = carried.iter().map(|(name, value)| (*name, value.as_str()));
+    let back = format!("/console/authorizations?{}#make", query(terms));
     carried.push(("expiresAt", expires_at));
     Ok(Plan {
         act: Act::Authorize,
@@ -76,7 +80,7 @@ pub(super) fn make(visit: &Visit) -> Result<Plan, Problem> {
         carried,
         button: "Yes, make it",
         is_dangerous: true,
-        back: "/console/authorizations".to_owned(),
+        back,
         ask: Ask::of("makeAuthorization").body(body),
         next: "/console/authorizations".to_owned(),
         told: |done| format!("The grant {} is made, and holds until {}.", done.text("authorizationRef"), done.text("expiresAt")),

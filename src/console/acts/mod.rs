@@ -110,6 +110,12 @@ impl ConfirmPage {
         Timestamp::parse(text).map(|_| When::of(text, self.frame.now))
     }
 
+    /// Does it end so soon that it is counted down?
+    fn is_near(&self, text: &str) -> bool {
+        let left = Timestamp::parse(text).map(|at| at.seconds_since(self.frame.now));
+        left.is_some_and(|left| (0..limits::CONSOLE_COUNTDOWN_S).contains(&left))
+    }
+
     fn prose(&self, text: &str) -> Prose {
         Prose::of(text)
     }

@@ -33,7 +33,12 @@
   // Where the sections do not fit side by side, the one that is shown is in sight.
   const sections = document.getElementById('sections');
   const here = sections?.querySelector('[aria-current]');
-  if (here) sections.scrollLeft = here.offsetLeft - (sections.clientWidth - here.offsetWidth) / 2;
+  if (here) {
+    const fade = () => sections.classList.toggle('moved', sections.scrollLeft > 0);
+    sections.addEventListener('scroll', fade, { passive: true });
+    sections.scrollLeft = here.offsetLeft - (sections.clientWidth - here.offsetWidth) / 2;
+    fade();
+  }
 
   // Live: an entry in the ledger makes the page ask for itself again, and take over the parts that say so.
   const state = document.getElementById('live');

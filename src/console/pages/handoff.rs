@@ -12,13 +12,9 @@ use super::super::frame::{Frame, page};
 use super::super::kept::{self, Decided, Explained, Link, Why};
 use super::super::tree::Tree;
 use crate::callers::Act;
-use crate::contract::TaskSpec;
-use crate::dispatch::preview;
 use crate::http::{Ask, Problem};
-use crate::json::read;
 use crate::limits;
 use crate::proof::Digest;
-use crate::timestamp::Timestamp;
 
 #[derive(Template)]
 #[template(path = "handoff.html")]
@@ -138,12 +134,8 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
         .collect();
     let spec: Option<Json> = body.as_deref().and_then(|body| serde_json::from_str(body).ok());
     let is_allowed = shown.is("decision", "allowed");
-    let dispatch = body.as_deref().filter(|_| is_allowed).and_then(|body| {
-        let policies = app.gateway.engine().policies_over(&app.rules.current().in_force.policies);
-        let route = policies.route(&shown.text("routeKey"))?;
-        let document = read(body.as_bytes(), limits::TASK_SPEC).ok()?;
-        let at = decided.and_then(|event| Timestamp::parse(&event.text("at"))).unwrap_or(visit.now);
-        preview(&TaskSpec::read(&document).0, route, at)
+    let sent = body.as_deref().zip(decided).filter(|_| is_allowed).and_then(|(body, event)| {
+        kept::sent(app, body, &event.text("at"), &event.text("runningHash"), visit.now)
     });
     let evidence = match is_allowed {
         true => visit.ask(Ask::of("getEvidence").at("id", id)).await.ok(),
@@ -153,6 +145,7 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
         json!({
             "handoffId": id, "decision": "allowed", "target": shown.text("targetAgent"), "taskSpecDigest": digest,
             "sequence": event.number("sequence"), "runningHash": event.text("runningHash"),
+            "dispatchDigest": sent.as_ref().and_then(|sent| sent.digest.as_ref()),
         })
     });
     let checked = match visit.fields.get("verify") {
@@ -180,7 +173,7 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
         task_spec: spec.as_ref().map(|spec| Tree::within(spec, &marks, visit.extent())),
         children,
         evidence: evidence.as_ref().map(Tree::of),
-        dispatch: dispatch.as_ref().map(|payload| Tree::within(payload, &[], visit.extent())),
+        dispatch: sent.as_ref().map(|sent| Tree::within(&sent.payload, &[], visit.extent())),
         receipt,
         checked,
         timeline: events,
