@@ -91,6 +91,10 @@ describe('an operator', () => {
     assert.equal(orchestrator.body.decision, 'allowed');
     assert.ok(orchestrator.body.dispatch && orchestrator.body.receipt, 'whoever asked has what to send');
     assert.ok(!(await page.content()).includes(orchestrator.body.receipt.signature), 'and nobody sees its signature here');
+    // What the page says of the receipt is what the receipt says.
+    for (const member of ['taskSpecDigest', 'dispatchDigest', 'runningHash']) {
+      assert.ok((await rita.text()).includes(orchestrator.body.receipt[member]), member);
+    }
 
     await page.goto(route);
     await page.getByRole('link', { name: 'Roll back…', exact: true }).click();
@@ -234,6 +238,122 @@ describe('without a script', () => {
     await page.goto('/console/audit/verify');
     await page.getByRole('button', { name: 'Verify now' }).click();
     await page.locator('.flash', { hasText: 'Verified: ' }).waitFor();
+  });
+});
+
+describe('with the keyboard alone', () => {
+  let gateway, rita;
+  before(async () => {
+    gateway = await Gateway.start();
+    await gateway.goLive();
+    rita = await (await Person.at(gateway)).logIn('rita');
+  });
+  after(async () => {
+    await rita.leave();
+    await gateway.stop();
+  });
+
+  /** Presses the tab key until what is wanted has the focus, which is to be seen. */
+  async function reach(page, name) {
+    for (let n = 0; n < 200; n += 1) {
+      await page.keyboard.press('Tab');
+      const [text, outline] = await page.evaluate(() => {
+        const { activeElement: on } = document;
+        return [on.labels?.[0]?.innerText ?? on.innerText ?? '', getComputedStyle(on).outlineStyle];
+      });
+      assert.notEqual(outline, 'none', `the focus is not seen on ${text}`);
+      if (text.trim().startsWith(name)) return;
+    }
+    assert.fail(`${name} is not reached`);
+  }
+
+  it('one approves', async () => {
+    const { page } = rita;
+    await gateway.submitLive('live_0001');
+    await page.goto('/console');
+    await reach(page, 'Approvals');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/console/approvals');
+    await reach(page, 'Look and answer');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/console/approvals/hs_*');
+    await reach(page, 'Approve…');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/console/act/approve*');
+    await reach(page, 'Reason');
+    await page.keyboard.type('checked with the desk');
+    await reach(page, 'Yes, approve');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.locator('.flash').innerText(), 'hs_20260218_live_0001 is allowed.');
+  });
+
+  it('one rolls a route back', async () => {
+    const { page } = rita;
+    await page.goto(`/console/routes/${KEY}`);
+    await reach(page, 'Roll back…');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/console/act/rollback*');
+    await reach(page, 'Reason');
+    await page.keyboard.type('a drill');
+    await reach(page, 'Yes, roll it back');
+    await page.keyboard.press('Enter');
+    assert.match(await page.locator('.flash').innerText(), /the route is simulated/);
+  });
+});
+
+describe('the way in', () => {
+  it('is a link that opens the console once, or a token that holds', async () => {
+    const gateway = await Gateway.start();
+    const rita = await Person.at(gateway);
+    const { page } = rita;
+    const link = gateway.cli('console', '--print', '--token', gateway.tokens.rita).trim();
+    await page.goto(link);
+    await page.waitForURL('**/console');
+    assert.match(await page.locator('.me').innerText(), /rita\s+operator/);
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.waitForURL('**/console/login');
+    await page.goto(link);
+    assert.match(await page.getByRole('alert').innerText(), /This link was used before/);
+    await page.getByLabel('Token').fill('hofd_opr_nonsense');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    assert.match(await page.getByRole('alert').innerText(), /unknown, has expired, or was revoked/);
+    // Where one wanted to go is where one comes to.
+    await page.goto('/console/routes');
+    await page.getByLabel('Token').fill(gateway.tokens.rita);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.waitForURL('**/console/routes');
+    // A session that is over does nothing, and says so.
+    await page.goto('/console/act/freeze?scope=all');
+    await page.getByLabel('Reason').fill('too late');
+    await gateway.api('DELETE', '/v1/tokens/rita');
+    await page.getByRole('button', { name: 'Yes, freeze' }).click();
+    assert.match(await page.locator('main').innerText(), /the session is over, and nothing was done/i);
+    assert.deepEqual((await gateway.api('GET', '/v1/freeze')).body.frozen, []);
+    await rita.leave();
+    await gateway.stop();
+  });
+});
+
+describe('a handoff that waits', () => {
+  it('is rejected for good, and not without a reason', async () => {
+    const gateway = await Gateway.start();
+    await gateway.goLive();
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    const { page } = rita;
+    await gateway.submitLive('live_0002');
+    await page.goto('/console/approvals/hs_20260218_live_0002');
+    await page.getByRole('link', { name: 'Reject…' }).click();
+    assert.match(await page.locator('.countdown').innerText(), /in 1[45]:\d\d/);
+    await page.getByLabel('Reason').fill('   ');
+    await page.getByRole('button', { name: 'Yes, reject' }).click();
+    assert.match(await page.getByRole('alert').innerText(), /Nothing was done[\s\S]*a reason is needed/i);
+    await page.getByLabel('Reason').fill('not today');
+    await page.getByRole('button', { name: 'Yes, reject' }).click();
+    assert.equal(await page.locator('.flash').innerText(), 'hs_20260218_live_0002 is denied.');
+    await page.goto('/console/approvals');
+    assert.match(await rita.text(), /Nothing waits for a person/);
+    await rita.leave();
+    await gateway.stop();
   });
 });
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, describe, it } from 'node:test';
 import { Gateway, KEY, Person, closeBrowser } from './support.mjs';
-import { TROUBLED, pages, populate, trouble } from './scene.mjs';
+import { TROUBLED, WAITING, WAITING_SETTINGS, pages, populate, propose, trouble } from './scene.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -77,6 +77,46 @@ describe('every page', () => {
     await person.leave();
   });
 
+  it('lets everything on it be reached, and shows where the focus is', async () => {
+    const person = await (await Person.at(gateway)).logIn('rita');
+    for (const [name, path] of pages()) {
+      await person.page.goto(path);
+      await person.page.keyboard.press('Tab');
+      const lost = await person.page.evaluate(() => {
+        const shown = (one) => one.type !== 'hidden' && one.checkVisibility({ visibilityProperty: true });
+        const all = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')].filter(shown);
+        return all.filter((one) => {
+          one.focus({ focusVisible: true });
+          const { outlineStyle, outlineWidth } = getComputedStyle(one);
+          return document.activeElement !== one || one.tabIndex < 0 || outlineStyle === 'none' || parseFloat(outlineWidth) < 2;
+        }).map((one) => one.outerHTML);
+      });
+      assert.deepEqual(lost, [], name);
+    }
+    await person.leave();
+  });
+
+  it('tells times in words, with the exact one on hover, and long values in part, with the whole one at hand', async () => {
+    const person = await (await Person.at(gateway)).logIn('rita');
+    const { page } = person;
+    let times = 0;
+    for (const [name, path] of pages()) {
+      await page.goto(path);
+      for (const [text, title] of await page.locator('time').evaluateAll((all) => all.map((one) => [one.textContent, one.title]))) {
+        times += 1;
+        assert.match(text, /^(just now|over|in \d+:\d\d|(in )?\d+ (s|min|h|days)( ago)?)$/, name);
+        assert.match(title, /^20\d\d-\d\d-\d\dT[\d:.]+Z$/, name);
+      }
+    }
+    assert.ok(times > 100, `${times} times`);
+    await page.goto('/console/handoffs/hs_20260218_refused_0001');
+    const note = page.locator('.tree li', { hasText: 'note' }).locator('details');
+    assert.ok(!(await note.innerText()).includes('x'.repeat(400)));
+    await note.locator('summary').click();
+    assert.ok((await note.innerText()).includes('x'.repeat(400)));
+    await person.leave();
+  });
+
   it('lets an auditor see and not act', async () => {
     const ada = await (await Person.at(gateway)).logIn('ada');
     const before = (await gateway.api('GET', '/v1/audit?limit=1')).body.entries[0].sequence;
@@ -84,7 +124,7 @@ describe('every page', () => {
       const answer = await ada.page.goto(path);
       const acts = path.includes('/act/');
       assert.equal(answer.status(), acts ? 403 : name === 'not-found' ? 404 : 200, name);
-      if (acts) assert.match(await ada.text(), /a token of role auditor may not do this/);
+      if (acts) assert.match(await ada.text(), /a token of role auditor may not do this/i);
       assert.equal(await ada.page.locator('a[href*="/console/act/"]').count(), 0, name);
     }
     assert.equal((await gateway.api('GET', '/v1/audit?limit=1')).body.entries[0].sequence, before);
@@ -116,6 +156,23 @@ describe('a policy set that did not load', () => {
     }
     await rita.leave();
     for (const colorScheme of ['light', 'dark']) await examined(gateway, colorScheme, 1280, TROUBLED);
+    await gateway.stop();
+  });
+});
+
+describe('a policy set that waits for a yes', () => {
+  it('is shown with what changed, can be used by everybody, and is put in force by an operator', async () => {
+    const gateway = await Gateway.start(WAITING_SETTINGS);
+    await propose(gateway);
+    for (const [colorScheme, width] of [['light', 1280], ['dark', 390]]) await examined(gateway, colorScheme, width, WAITING);
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    await rita.page.goto('/console/policies');
+    const { pending } = (await gateway.api('GET', '/v1/policies')).body;
+    assert.match(await rita.page.locator('#pending').innerText(), /Changed, and not in force[\s\S]*policies\/routes\.json/);
+    assert.ok((await rita.page.locator('#pending').innerText()).includes(pending.digest));
+    const told = await rita.confirm('Approve…', 'Yes, approve', { Reason: 'agreed with the desk' });
+    assert.ok(told.includes(`${pending.digest} is in force`), told);
+    await rita.leave();
     await gateway.stop();
   });
 });

@@ -122,3 +122,12 @@ export function pages() {
 
 /** Pages that say so when a policy set did not load. */
 export const TROUBLED = [['trouble-overview', '/console'], ['trouble-policies', '/console/policies']];
+
+/** A gateway where a changed policy set waits for an operator, and pages that say so. */
+export const WAITING_SETTINGS = '[policy]\napproval = "operator"\n';
+export const WAITING = [['waiting-overview', '/console'], ['waiting-policies', '/console/policies']];
+
+export async function propose(gateway) {
+  gateway.editRoutes((route, routes) => { routes['new-desk.limits.v1'] = { ...route, primaryAgentId: 'new-desk' }; });
+  await gateway.api('POST', '/v1/reload');
+}

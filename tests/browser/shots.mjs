@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Gateway, Person, closeBrowser, launch } from './support.mjs';
-import { TROUBLED, pages, populate, trouble } from './scene.mjs';
+import { TROUBLED, WAITING, WAITING_SETTINGS, pages, populate, propose, trouble } from './scene.mjs';
 
 const [directory = 'shots', ...only] = process.argv.slice(2);
 mkdirSync(directory, { recursive: true });
@@ -36,7 +36,7 @@ async function anHour() {
   }
 }
 
-async function picture(list, width, colorScheme) {
+async function picture(gateway, list, width, colorScheme) {
   const person = await Person.at(gateway, { viewport: { width, height: width === 390 ? 844 : 800 }, colorScheme });
   await person.page.goto('/console/login');
   const take = (name) => person.page.screenshot({ path: `${directory}/${name}-${width}-${colorScheme}.png`, fullPage: true });
@@ -50,6 +50,11 @@ async function picture(list, width, colorScheme) {
   await person.leave();
 }
 
+async function pictures(gateway, list) {
+  for (const width of [1280, 390]) for (const colorScheme of ['light', 'dark']) await picture(gateway, list, width, colorScheme);
+}
+
+const waiting = await Gateway.start(WAITING_SETTINGS);
 try {
   if (clock) await anHour();
   setClock(0);
@@ -57,9 +62,12 @@ try {
   await launch();
   for (const list of [pages(), TROUBLED]) {
     if (list === TROUBLED) await trouble(gateway);
-    for (const width of [1280, 390]) for (const colorScheme of ['light', 'dark']) await picture(list, width, colorScheme);
+    await pictures(gateway, list);
   }
+  await propose(waiting);
+  await pictures(waiting, WAITING);
 } finally {
   await closeBrowser();
   await gateway.stop();
+  await waiting.stop();
 }
