@@ -18,6 +18,7 @@ use crate::callers::{Act, Caller, Look, Session};
 use crate::http::{Ask, Kind, Problem, percent_decoded};
 use crate::limits;
 use crate::os::{clock, random};
+use crate::proposal::Proposal;
 use crate::timestamp::Timestamp;
 
 /// A page that keeps itself up to date says so; it does not keep a session alive.
@@ -95,6 +96,9 @@ impl Visit {
     /// What stands around the page. It takes what the person was to be told.
     pub(super) fn frame(&self, title: impl Into<String>, section: &'static str) -> Frame {
         let engine = self.console.app.gateway.engine();
+        let proposed = self.console.app.rules.proposed();
+        let is_rejected = |proposal: &Option<_>| matches!(proposal, Some(Proposal { rejected: Some(_), .. }));
+        let is_set_waiting = proposed.is_some_and(|(_, proposal)| !is_rejected(&proposal));
         Frame {
             title: title.into(),
             section,
@@ -102,6 +106,7 @@ impl Visit {
             flash: self.console.flashes.take(&self.session),
             waiting: engine.inbox().count(),
             frozen: engine.freezes().all().map(|freeze| freeze.scope.to_string()).collect(),
+            is_set_waiting,
             is_live: false,
             ..Frame::outside("", self.now)
         }

@@ -37,6 +37,8 @@ pub(super) struct Frame {
     /// How many handoffs wait for a person, and what is frozen.
     pub(super) waiting: usize,
     pub(super) frozen: Vec<String>,
+    /// Does a changed policy set wait for a person?
+    pub(super) is_set_waiting: bool,
     /// Does the page keep itself up to date, where there is a script?
     pub(super) is_live: bool,
     pub(super) now: Timestamp,
@@ -71,6 +73,7 @@ impl Frame {
             flash: None,
             waiting: 0,
             frozen: Vec::new(),
+            is_set_waiting: false,
             is_live: false,
             now,
             assets: &ASSETS,

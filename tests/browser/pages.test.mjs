@@ -166,12 +166,16 @@ describe('a policy set that waits for a yes', () => {
     await propose(gateway);
     for (const [colorScheme, width] of [['light', 1280], ['dark', 390]]) await examined(gateway, colorScheme, width, WAITING);
     const rita = await (await Person.at(gateway)).logIn('rita');
-    await rita.page.goto('/console/policies');
+    // It waits for a person like a handoff does, and the overview and the menu say so.
+    assert.match(await rita.page.locator('#inbox').innerText(), /Waiting for a person[\s\S]*1\s+A changed policy set/);
+    await rita.page.getByLabel('Sections').getByRole('link', { name: 'Policies 1 waiting' }).click();
     const { pending } = (await gateway.api('GET', '/v1/policies')).body;
     assert.match(await rita.page.locator('#pending').innerText(), /Changed, and not in force[\s\S]*policies\/routes\.json/);
     assert.ok((await rita.page.locator('#pending').innerText()).includes(pending.digest));
     const told = await rita.confirm('Approve…', 'Yes, approve', { Reason: 'agreed with the desk' });
     assert.ok(told.includes(`${pending.digest} is in force`), told);
+    await rita.page.goto('/console');
+    assert.match(await rita.page.locator('#inbox').innerText(), /Nothing waits for you/);
     await rita.leave();
     await gateway.stop();
   });

@@ -68,6 +68,12 @@ impl OverviewPage {
         Prose::of(known.map_or("", |code| code.means()))
     }
 
+    /// Handoffs, and a policy set, that need a yes.
+    fn waiting(&self) -> String {
+        let handoffs = self.facts(&self.approvals).number("total");
+        grouped(handoffs + u64::from(self.frame.is_set_waiting))
+    }
+
     /// How many routes stand at each stage.
     fn stages(&self) -> Vec<(&'static str, usize)> {
         let routes = self.facts(&self.routes).each("routes");
