@@ -191,7 +191,7 @@ describe('an operator', () => {
   it('is out when the token is revoked, also where the page only waits', async () => {
     const omar = await (await Person.at(gateway)).logIn('omar');
     await omar.page.locator('body[data-connected]').waitFor();
-    await gateway.api('DELETE', '/v1/tokens/omar');
+    assert.equal((await gateway.api('DELETE', '/v1/tokens/omar')).status, 200);
     await omar.page.waitForURL('**/console/login?next=%2Fconsole');
     await omar.leave();
   });
@@ -330,6 +330,21 @@ describe('the way in', () => {
     assert.match(await page.locator('main').innerText(), /the session is over, and nothing was done/i);
     assert.deepEqual((await gateway.api('GET', '/v1/freeze')).body.frozen, []);
     await rita.leave();
+    await gateway.stop();
+  });
+});
+
+describe('a page that is open', () => {
+  it('leads to the login where the session ended unheard, as in a restart of the gateway', async () => {
+    const gateway = await Gateway.start();
+    const omar = await Person.at(gateway);
+    await omar.context.route('**/console/live', async (route) => {
+      await gateway.api('DELETE', '/v1/tokens/omar');
+      await route.fulfill({ status: 401, contentType: 'text/html', body: '' });
+    });
+    await omar.logIn('omar');
+    await omar.page.waitForURL('**/console/login?next=%2Fconsole');
+    await omar.leave();
     await gateway.stop();
   });
 });

@@ -93,7 +93,12 @@
     source.addEventListener('open', () => { say('Live'); body.dataset.connected = 'yes'; later(); });
     source.addEventListener('entry', later);
     source.addEventListener('over', () => { source.close(); location.reload(); });
-    source.addEventListener('error', () => { say('Not connected'); delete body.dataset.connected; });
+    source.addEventListener('error', () => {
+      say('Not connected');
+      delete body.dataset.connected;
+      // Refused, not interrupted: the browser does not try again. Whether the session is over, the page itself is told.
+      if (source?.readyState === EventSource.CLOSED) later();
+    });
   };
   // A page that nobody looks at asks for nothing.
   document.addEventListener('visibilitychange', () => {
