@@ -40,6 +40,8 @@ struct Segment {
     file: Box<dyn DiskFile>,
     /// INVARIANT (durable offset): everything before it is synced, nothing after it was acknowledged.
     durable_bytes: u64,
+    /// When it was last written to, if that is known: by us, unless somebody else did it since.
+    modified: Option<(i64, i64)>,
 }
 
 #[derive(Debug)]
@@ -181,7 +183,8 @@ impl SegmentLog {
         if torn.is_some() {
             file.set_len(scan.durable_bytes).and_then(|()| file.sync()).map_err(io(&path))?;
         }
-        self.current = Some(Segment { path, file, durable_bytes: scan.durable_bytes });
+        let modified = file.identity().ok().map(|own| own.modified);
+        self.current = Some(Segment { path, file, durable_bytes: scan.durable_bytes, modified });
         Ok(torn)
     }
 
@@ -260,21 +263,31 @@ impl SegmentLog {
         Ok(())
     }
 
-    fn check_current(&self) -> Result<(), AppendFault> {
-        if let Some(segment) = &self.current {
-            // The file that is open cannot lose its inode to another one.
-            let own = segment.file.identity().map_err(AppendFault::NotDurable)?;
-            let found = self.identity(&segment.path)?;
-            let expected = FileIdentity { bytes: segment.durable_bytes, ..own };
-            if (found.device, found.inode, found.bytes) != (own.device, own.inode, segment.durable_bytes) {
+    /// The segment that is appended to. One that somebody else wrote to must still be the same from end to end.
+    fn check_current(&mut self) -> Result<(), AppendFault> {
+        let Some(segment) = &self.current else { return Ok(()) };
+        // The file that is open cannot lose its inode to another one.
+        let own = segment.file.identity().map_err(AppendFault::NotDurable)?;
+        let found = self.identity(&segment.path)?;
+        let expected = FileIdentity { bytes: segment.durable_bytes, ..own };
+        if (found.device, found.inode, found.bytes) != (own.device, own.inode, segment.durable_bytes) {
+            return Err(changed(&segment.path, found, expected));
+        }
+        if segment.modified.is_some_and(|modified| modified != found.modified) {
+            let before =
+                self.sealed.last().map_or_else(|| Head::genesis(&self.topic_id), |sealed| sealed.head);
+            if !self.is_the_same_chain(&segment.path, found, before, self.head)? {
                 return Err(changed(&segment.path, found, expected));
+            }
+            if let Some(segment) = &mut self.current {
+                segment.modified = Some(found.modified);
             }
         }
         Ok(())
     }
 
-    /// Retention drops bodies from full segments, and nothing else: followed through it, the chain ends where it
-    /// did, and every body that is left is the one it says it is.
+    /// Followed through it, the chain ends where it did, and every body that is left is the one it says it is: retention
+    /// drops bodies from full segments, and somebody may have put right what they had touched.
     fn is_the_same_chain(
         &self,
         path: &Path,
@@ -303,7 +316,7 @@ impl SegmentLog {
         let path = self.directory.join(segment_name(self.head.sequence + 1));
         let file = self.disk.create(&path).map_err(AppendFault::NotDurable)?;
         // From here on the file is ours to clean up, so it is remembered before anything else can fail.
-        self.current = Some(Segment { path, file, durable_bytes: 0 });
+        self.current = Some(Segment { path, file, durable_bytes: 0, modified: None });
         self.broken = true;
         self.disk.sync_directory(&self.directory).map_err(AppendFault::NotDurable)?;
         self.broken = false;
@@ -367,6 +380,8 @@ impl Log for SegmentLog {
             return Err(AppendFault::NotDurable(error));
         }
         segment.durable_bytes += text.len() as u64;
+        // It is durable whether or not this can be told.
+        segment.modified = segment.file.identity().ok().map(|own| own.modified);
         self.head = batch.head();
         self.last_timestamp = Some(batch.last_timestamp());
         Ok(())

@@ -82,3 +82,26 @@ fn an_append_asks_no_more_of_the_disk_however_many_segments_are_full() {
     };
     assert_eq!(asks(40), asks(0));
 }
+
+/// The length says nothing, and nor does the file: what is in it does.
+#[test]
+fn what_somebody_wrote_over_in_the_segment_that_grows_is_noticed_until_it_is_put_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = settled(Arc::new(RealDisk), directory.path(), 1);
+    let path = segments(directory.path()).pop().unwrap();
+    let text = fs::read(&path).unwrap();
+    let write_over = |bytes: &[u8]| {
+        let before = RealDisk.identity(&path).unwrap();
+        // The clock of a file system has steps; a write within the same one cannot be told by its time.
+        while RealDisk.identity(&path).unwrap().modified == before.modified {
+            use std::io::Write as _;
+            fs::File::options().write(true).open(&path).unwrap().write_all(bytes).unwrap();
+        }
+    };
+    write_over(&text.to_ascii_uppercase());
+    for _ in 0..2 {
+        assert!(matches!(append(&mut log, "next", 1), Err(AppendFault::Tampered(_))));
+    }
+    write_over(&text);
+    append(&mut log, "next", 1).unwrap();
+}
