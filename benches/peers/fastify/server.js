@@ -195,10 +195,9 @@ function delegated(spec, now, codes) {
 }
 
 // The decision, in one transaction that is durable when it returns.
-const record = db.transaction((spec, codes, now) => {
+const record = db.transaction((spec, content, codes, now) => {
   const [source, key] = [spec.source.agentId, spec.audit.idempotencyKey];
   const message = spec.authorship?.mentionDelegation?.messageId ?? null;
-  const content = createHash("sha256").update(canonical(spec)).digest();
   const before = byKey.get(source, key);
   if (before?.content.equals(content)) return { decision: before.decision, sequence: before.sequence, replayed: true };
   if (before) codes.add("A2A_IDEMPOTENCY_CONFLICT");
@@ -219,7 +218,9 @@ server.post("/v1/handoffs", (request, reply) => {
   if (!shape(spec)) return reply.code(422).send({ decision: "denied", reasons: [{ code: "A2A_TASKSPEC_INVALID" }] });
   const now = new Date();
   const codes = judge(spec, agent, now);
-  const { decision, sequence, replayed } = record.immediate(spec, codes, now);
+  // Before the transaction, which keeps the others waiting.
+  const content = createHash("sha256").update(canonical(spec)).digest();
+  const { decision, sequence, replayed } = record.immediate(spec, content, codes, now);
   const reasons = replayed ? [] : [...codes].sort().map((code) => ({ code }));
   const body = {
     decision, handoffId: spec.handoffId, correlationId: spec.correlationId, replayed, decidedAt: now.toISOString(),
