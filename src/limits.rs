@@ -104,6 +104,9 @@ pub const WAITING_DECISIONS_MAX: usize = 10_000;
 /// How often the writer looks whether the ledger could be written, while it has nothing to write.
 pub const IDLE_CHECK_MS: u64 = 500;
 
+/// How often the daemon looks at its own condition, to log what has changed.
+pub const CONDITION_LOOK_MS: u64 = 200;
+
 /// How often full segments are looked at while nothing was heard of them.
 pub const SEALED_LOOK_MS: u64 = 500;
 

@@ -10,7 +10,7 @@ use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
 use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Starting, Watch};
-use crate::http::{App, Listening, Metrics, listen};
+use crate::http::{App, ConditionLog, Listening, Metrics, listen};
 use crate::limits;
 use crate::os::clock;
 use crate::policy::Workspace;
@@ -87,6 +87,7 @@ impl Daemon {
         if let Some(keep) = self.app.settings.retention.bodies {
             drop_bodies(self.app.clone(), keep)?;
         }
+        watch_condition(self.app.clone())?;
         self.run_until(|| signals(bell))
     }
 
@@ -105,12 +106,16 @@ impl Daemon {
         notify::tell("READY=1");
         let served = runtime.block_on(async {
             let stop = stop()?;
+            // Said when it begins: what is under way may take its time.
+            let stop = async move {
+                stop.await;
+                notify::tell("STOPPING=1");
+                tracing::info!("stopping");
+            };
             let served =
                 listening.serve(app.clone(), console::pages(app.clone()), workspace.root(), stop).await;
             served.map_err(|fault| Failure(fault.to_string()))
         });
-        notify::tell("STOPPING=1");
-        tracing::info!("stopping");
         let finished = app.gateway().finish();
         app.finish();
         // What is still waiting on a socket has been told to end; nothing more is decided.
@@ -208,6 +213,19 @@ fn follow_shared(app: Arc<App>) -> Result<(), Failure> {
         }
     };
     std::thread::Builder::new().name("shared-rules".into()).spawn(follow)?;
+    Ok(())
+}
+
+/// Logs what goes wrong, and when it is well again.
+fn watch_condition(app: Arc<App>) -> Result<(), Failure> {
+    let watch = move || {
+        let mut log = ConditionLog::default();
+        loop {
+            log.look(&app);
+            std::thread::sleep(Duration::from_millis(limits::CONDITION_LOOK_MS));
+        }
+    };
+    std::thread::Builder::new().name("condition".into()).spawn(watch)?;
     Ok(())
 }
 

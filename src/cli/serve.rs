@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 
+use super::client::workspace_flag;
 use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
 use super::{Context, Exit, Failure, init, logging};
@@ -136,15 +137,16 @@ impl Serve {
         let at = |path: &str| {
             if root == Path::new(".") { path.to_owned() } else { root.join(path).display().to_string() }
         };
-        let token = at("memory/admin.token");
+        let (token, workspace) = (at("memory/admin.token"), workspace_flag(context));
         let made = match daemon.admin {
             AdminFile::Made => " (just made, for you alone)",
             AdminFile::Kept | AdminFile::Retired => "",
         };
         context.printer.say(&format!(
             "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{scheme}://{address}{GREEN:#}\n\n  \
-             admin token  {token}{made}\n  \
-             what there is  {scheme}://{address}/openapi.json\n\n\
+             admin token    {token}{made}\n  \
+             for people     {scheme}://{address}/console, opened with: handoffd console{workspace}\n  \
+             for programs   {scheme}://{address}/openapi.json\n\n\
              Ask for a handoff:\n\n  \
              curl -s {scheme}://{address}/v1/handoffs -H \"Authorization: Bearer $(cat {token})\" \\\n    \
              -H 'Content-Type: application/json' --data @{}\n\n\

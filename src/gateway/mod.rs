@@ -47,7 +47,7 @@ use crate::engine::{EngineFault, EngineHandle, Observer, PromotionRules, Setup, 
 use crate::ledger::postgres::PostgresFault;
 use crate::ledger::{Checkpoint, Closing, Head, Keeping, OpenFault, PurgeFault, PurgeMode, Source, Torn};
 use crate::limits;
-use crate::os::files::inode;
+use crate::os::files::{inode, is_empty};
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
@@ -376,9 +376,10 @@ impl Gateway {
     }
 
     /// Is the views' file still where it was? One that somebody deleted or replaced goes on to be written, and
-    /// whatever has it open sees every entry, but nobody can open it any more.
+    /// whatever has it open sees every entry, but nobody can open it any more. One that was emptied is read by nobody.
     pub fn views_in_place(&self) -> bool {
-        inode(&self.files.views()).ok() == self.views_inode
+        let path = self.files.views();
+        inode(&path).ok() == self.views_inode && !is_empty(&path)
     }
 
     /// A connection for queries.

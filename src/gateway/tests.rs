@@ -212,6 +212,11 @@ fn views_that_are_deleted_while_in_use_are_noticed_and_made_again_at_the_next_st
     let gateway = open(workspace.path()).unwrap();
     assert_eq!(decide(&gateway, 1), Decision::Allowed);
     assert!(gateway.views_in_place());
+    let whole = fs::read(&path).unwrap();
+    overwrite(&path, "");
+    assert!(!gateway.views_in_place(), "there is nothing left in it");
+    overwrite(&path, &whole);
+    assert!(gateway.views_in_place());
     fs::remove_file(&path).unwrap();
     assert!(!gateway.views_in_place());
     overwrite(&path, "");

@@ -231,6 +231,7 @@ async fn unknown_path(request: Request) -> Response {
         .min_by_key(|endpoint| distance(endpoint.path, path))
         .filter(|endpoint| distance(endpoint.path, path) <= 3);
     problem = match nearest {
+        _ if path == "/" => problem.hint("/console has pages for people, and /openapi.json lists the rest"),
         Some(endpoint) => problem.hint(format!("did you mean {}?", endpoint.path)),
         None => problem.hint("GET /openapi.json lists all there are"),
     };

@@ -1,14 +1,18 @@
 //! Is it alive, can it decide, and what can be counted.
 
+use std::collections::BTreeSet;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
-use serde_json::{Value as Json, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::App;
 use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::policies::pending_in_words;
+use crate::json::printable;
 use crate::ledger::Keeping;
 use crate::limits;
 
@@ -31,14 +35,57 @@ pub(super) async fn ready(call: Call) -> Answer {
     Ok(json_response(status, &body))
 }
 
+/// Something that is wrong.
+#[derive(Debug, Serialize)]
+struct Trouble {
+    what: &'static str,
+    why: String,
+    hint: &'static str,
+}
+
 struct Condition {
-    failing: Vec<Json>,
-    degraded: Vec<Json>,
+    /// It cannot decide.
+    failing: Vec<Trouble>,
+    /// It survives that.
+    degraded: Vec<Trouble>,
+}
+
+/// What was said of the condition last, so that each trouble is logged when it begins and when it is over. Whoever puts
+/// a file back before somebody asks `/readyz` has still left a trace.
+#[derive(Debug, Default)]
+pub(crate) struct ConditionLog {
+    failing: BTreeSet<&'static str>,
+    degraded: BTreeSet<&'static str>,
+}
+
+impl ConditionLog {
+    /// Logs what has changed since.
+    pub(crate) fn look(&mut self, app: &App) {
+        let Condition { failing, degraded } = condition(app);
+        for Trouble { what, why, hint } in &failing {
+            if !self.failing.contains(what) {
+                tracing::error!(what, why = %printable(why), hint, "nothing is decided");
+            }
+        }
+        for Trouble { what, why, hint } in &degraded {
+            if !self.degraded.contains(what) {
+                tracing::warn!(what, why = %printable(why), hint, "something is wrong, and decisions go on");
+            }
+        }
+        let names = |troubles: &[Trouble]| troubles.iter().map(|trouble| trouble.what).collect();
+        let now = Self { failing: names(&failing), degraded: names(&degraded) };
+        let over = |before: &BTreeSet<&'static str>, now: &BTreeSet<&'static str>| {
+            before.difference(now).for_each(|what| tracing::info!(what, "well again"));
+        };
+        over(&self.failing, &now.failing);
+        over(&self.degraded, &now.degraded);
+        *self = now;
+    }
 }
 
 fn condition(app: &App) -> Condition {
     let (mut failing, mut degraded) = (Vec::new(), Vec::new());
-    let one = |what: &str, why: String, hint: &str| json!({"what": what, "why": why, "hint": hint});
+    let one = |what, why, hint| Trouble { what, why, hint };
     if let Some(why) = app.gateway.engine().fault() {
         failing.push(one(
             "ledger",
@@ -104,7 +151,7 @@ fn condition(app: &App) -> Condition {
     if let Some(why) = app.gateway.views().fault() {
         degraded.push(one("views", why, "searches fail until the next start, which rebuilds them"));
     } else if !app.gateway.views_in_place() {
-        let why = "memory/views.db was deleted or replaced while in use".to_owned();
+        let why = "memory/views.db was deleted, replaced or emptied while in use".to_owned();
         degraded.push(one("views", why, "some searches fail until the next start, which makes it again"));
     }
     if let Some(why) = app.sink().and_then(|sink| sink.progress().fault) {

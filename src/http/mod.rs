@@ -60,6 +60,7 @@ use reads::Readers;
 use spans::Exporter;
 
 pub(crate) use audit::Verifying;
+pub(crate) use health::ConditionLog;
 pub(crate) use inside::Ask;
 pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;

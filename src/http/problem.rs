@@ -55,6 +55,7 @@ kinds! {
     NotDurable = "ENGINE_NOT_DURABLE", SERVICE_UNAVAILABLE, "The decision could not be made durable";
     RulesDiffer = "ENGINE_RULES_DIFFER", SERVICE_UNAVAILABLE, "This replica's rules are not those in force";
     PolicyWaits = "ENGINE_POLICY_WAITS", SERVICE_UNAVAILABLE, "A changed policy set waits for an operator's yes";
+    RulesBroken = "RULES_BROKEN", CONFLICT, "The changed files cannot be put in force";
     Stopping = "ENGINE_STOPPING", SERVICE_UNAVAILABLE, "The gateway is stopping";
     WireInvalid = "WIRE_INVALID", UNPROCESSABLE_ENTITY, "It is not an event of Agent Wire v1.1";
     WireTooLarge = "WIRE_TOO_LARGE", PAYLOAD_TOO_LARGE, "The event is too large";

@@ -84,7 +84,7 @@ fn reload_now(app: &App) -> Result<Reloaded, Problem> {
     let reloaded = app.rules.reload();
     app.metrics.reloaded(!matches!(reloaded, Reloaded::Failed(_)));
     match reloaded {
-        Reloaded::Failed(failed) => Err(Problem::new(Kind::NotDurable, failed.why)
+        Reloaded::Failed(failed) => Err(Problem::new(Kind::RulesBroken, failed.why)
             .hint("what was in force before stays in force; correct the file, and it is read again")),
         other => Ok(other),
     }

@@ -131,6 +131,11 @@ impl From<fs::Metadata> for Stamp {
     }
 }
 
+/// Has a file lost all it held?
+pub(crate) fn is_empty(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() == 0)
+}
+
 /// Tells a file from every other, whatever its name.
 pub(crate) fn inode(path: &Path) -> io::Result<u64> {
     fs::symlink_metadata(path).map(|metadata| metadata.ino())

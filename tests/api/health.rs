@@ -107,8 +107,11 @@ fn a_ledger_that_somebody_touched_is_noticed_and_trusted_again_when_it_is_put_ba
         assert_eq!(found["failing"][0]["what"], "ledger");
         assert!(found["failing"][0]["why"].as_str().unwrap().contains(what), "{what}: {found}");
         not_durable(&daemon, &spec(&format!("touched_1_{n:04}")));
+        // Whoever puts it back has left a trace.
+        eventually("the log tells", || daemon.log().contains(what).then_some(()));
         put_back();
         green(&daemon);
+        eventually("the log tells", || (daemon.log().matches("well again").count() >= n).then_some(()));
     };
     let keep = || fs::hard_link(&segment, &aside).unwrap();
     let put_back = || rename(aside.clone(), segment.clone());

@@ -71,7 +71,7 @@ fn a_good_edit_is_in_force_and_a_bad_one_is_not_and_everybody_sees_it() {
     // All or nothing: a good routing table beside a bad policy changes nothing either.
     write(&daemon.path("policies/routes.json"), original);
     let asked = daemon.send(&super::wire::Request::new("POST", "/v1/reload").token(&daemon.admin));
-    assert_eq!(asked.status, 503, "{asked:?}");
+    assert_eq!((asked.status, asked.code().as_str()), (409, "RULES_BROKEN"), "{asked:?}");
     assert_eq!(digest(&daemon), second);
 
     let good = include_str!("../../policies/delegation/user-main-v1.json");
@@ -81,6 +81,7 @@ fn a_good_edit_is_in_force_and_a_bad_one_is_not_and_everybody_sees_it() {
         Some(daemon.get("/readyz").json()).filter(|ready| ready["status"] == "ready")
     });
     assert_eq!(ready["degraded"], json!([]));
+    eventually("the log says so", || daemon.log().contains("well again").then_some(()));
     assert_eq!(daemon.metric("handoffd_policy_reload_failing"), Some(0.0));
     assert_eq!(daemon.submit(&on_new_route("new_0004")).code(), "A2A_ROUTE_UNKNOWN");
     assert_eq!(loads(&daemon)[2], json!({"digest": first, "previous_digest": second}));

@@ -59,7 +59,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             method: Method::POST,
             description: "Reads policies, keys and tokens again, now, and answers when they are in force.",
             act: Some(Act::ManageKeys),
-            answers: vec![json(200, "Reloaded", "In force")],
+            answers: vec![json(200, "Reloaded", "In force"), problem(409, "A file cannot be read")],
             ..get("/v1/reload", "reload", "state", "Put changed files in force", handler!(tokens::reload))
         },
         Endpoint {
@@ -127,7 +127,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             method: Method::DELETE,
             act: Some(Act::ManageKeys),
             parameters: vec![path("key", Form::Text { max: 128 }, "user-main-2", "Its id")],
-            answers: vec![json(200, "Key", "What it signed is refused from now on")],
+            answers: vec![
+                json(200, "Key", "What it signed is refused from now on"),
+                problem(409, "A file cannot be read"),
+            ],
             ..get("/v1/keys/{key}", "removeKey", "callers", "Remove a key", handler!(tokens::remove_key))
         },
     ]
