@@ -41,7 +41,8 @@ impl Daemon {
             )));
         }
         // The address first: whoever finds the workspace locked is told where it is served.
-        let listening = listen(settings.server.listen).map_err(|fault| Failure(fault.to_string()))?;
+        let listening = listen(settings.server.listen, &settings.tls, workspace.root())
+            .map_err(|fault| Failure(fault.to_string()))?;
         let metrics = Arc::new(Metrics::new());
         let opening = Opening {
             ledger: settings.ledger.url.clone(),
@@ -97,7 +98,7 @@ impl Daemon {
         self,
         stop: impl FnOnce() -> std::io::Result<S>,
     ) -> Result<(), Failure> {
-        let Self { app, listening, workspace, .. } = self;
+        let Self { app, listening, .. } = self;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .max_blocking_threads(limits::BLOCKING_THREADS_MAX)
             .enable_all()
@@ -112,8 +113,7 @@ impl Daemon {
                 notify::tell("STOPPING=1");
                 tracing::info!("stopping");
             };
-            let served =
-                listening.serve(app.clone(), console::pages(app.clone()), workspace.root(), stop).await;
+            let served = listening.serve(app.clone(), console::pages(app.clone()), stop).await;
             served.map_err(|fault| Failure(fault.to_string()))
         });
         let finished = app.gateway().finish();

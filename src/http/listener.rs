@@ -20,12 +20,20 @@ use super::door::router;
 use super::places::Places;
 use super::socket::Patient;
 use super::tls::acceptor;
+use crate::settings::Tls;
 
 /// A socket that is bound, before anything is served on it.
-#[derive(Debug)]
 pub struct Listening {
     listener: std::net::TcpListener,
     address: SocketAddr,
+    /// Nothing if it speaks in the clear.
+    tls: Option<TlsAcceptor>,
+}
+
+impl std::fmt::Debug for Listening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Listening({})", self.address)
+    }
 }
 
 /// Why nothing can be served.
@@ -43,7 +51,7 @@ impl std::fmt::Display for ListenFault {
                 write!(f, "{address} is in use already; stop what listens there, or give another --listen")
             }
             Self::Bind { address, error } => write!(f, "{address}: {error}"),
-            Self::Tls(why) => write!(f, "tls: {why}"),
+            Self::Tls(why) => write!(f, "{why}"),
             Self::Io(error) => write!(f, "{error}"),
         }
     }
@@ -52,11 +60,14 @@ impl std::fmt::Display for ListenFault {
 impl std::error::Error for ListenFault {}
 
 /// Binds a socket. Port 0 takes any that is free.
-pub fn listen(address: SocketAddr) -> Result<Listening, ListenFault> {
+///
+/// Certificates are read here, too: a file that is missing is told before anything is opened or promised.
+pub fn listen(address: SocketAddr, tls: &Tls, workspace: &Path) -> Result<Listening, ListenFault> {
+    let tls = acceptor(tls, workspace).map_err(ListenFault::Tls)?;
     let bound = std::net::TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        Ok(Listening { listener, address })
+        Ok(Listening { listener, address, tls })
     });
     bound.map_err(|error| ListenFault::Bind { address, error })
 }
@@ -71,10 +82,9 @@ impl Listening {
         self,
         app: Arc<App>,
         beside: Router,
-        workspace: &Path,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ListenFault> {
-        let tls = acceptor(&app.settings.tls, workspace).map_err(ListenFault::Tls)?;
+        let tls = self.tls;
         let listener = TcpListener::from_std(self.listener).map_err(ListenFault::Io)?;
         let service = TowerToHyperService::new(router(app.clone(), beside));
         let server = app.settings.server.clone();

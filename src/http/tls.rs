@@ -18,13 +18,14 @@ pub(super) fn acceptor(tls: &Tls, workspace: &Path) -> Result<Option<TlsAcceptor
     let (Some(certificate), Some(private_key)) = (&tls.certificate, &tls.private_key) else {
         return Ok(None);
     };
-    let chain = certificates(&workspace.join(certificate))?;
-    let key_path = workspace.join(private_key);
-    let key = files::read_private(&key_path, limits::WORKSPACE_FILE.bytes_max)
-        .map(zeroize::Zeroizing::new)
-        .map_err(|error| format!("{}: {error}", key_path.display()))?;
-    let key = PrivateKeyDer::from_pem_slice(&key)
-        .map_err(|error| format!("{} has no private key: {error}", key_path.display()))?;
+    let chain = certificates("certificate", &workspace.join(certificate));
+    let key = private_key_of(&workspace.join(private_key));
+    let (chain, key) = match (chain, key) {
+        (Ok(chain), Ok(key)) => (chain, key),
+        (Err(why), Ok(_)) | (Ok(_), Err(why)) => return Err(why),
+        // Whoever mends one is not sent back for the other.
+        (Err(one), Err(other)) => return Err(format!("{one}; {other}")),
+    };
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -32,7 +33,7 @@ pub(super) fn acceptor(tls: &Tls, workspace: &Path) -> Result<Option<TlsAcceptor
     let builder = match (&tls.client_ca, tls.client_certificates) {
         (Some(path), ClientCertificates::Optional | ClientCertificates::Required) => {
             let mut roots = RootCertStore::empty();
-            for certificate in certificates(&workspace.join(path))? {
+            for certificate in certificates("client_ca", &workspace.join(path))? {
                 roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
@@ -51,10 +52,20 @@ pub(super) fn acceptor(tls: &Tls, workspace: &Path) -> Result<Option<TlsAcceptor
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates that a setting names.
+fn certificates(setting: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let bad = |why: String| format!("[tls] {setting}: {}: {why}", path.display());
     let bytes = files::read_bounded(path, limits::WORKSPACE_FILE.bytes_max)
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+        .map_err(|error| bad(error.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let found = found.map_err(|error| format!("{}: {error}", path.display()))?;
-    if found.is_empty() { Err(format!("{} has no certificate", path.display())) } else { Ok(found) }
+    let found = found.map_err(|error| bad(error.to_string()))?;
+    if found.is_empty() { Err(bad("has no certificate".to_owned())) } else { Ok(found) }
+}
+
+fn private_key_of(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let bad = |why: String| format!("[tls] private_key: {}: {why}", path.display());
+    let key = files::read_private(path, limits::WORKSPACE_FILE.bytes_max)
+        .map(zeroize::Zeroizing::new)
+        .map_err(|error| bad(error.to_string()))?;
+    PrivateKeyDer::from_pem_slice(&key).map_err(|error| bad(format!("has no private key: {error}")))
 }

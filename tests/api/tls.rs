@@ -123,3 +123,25 @@ fn optional_client_certificates_are_checked_when_they_are_shown() {
     assert_eq!(send(&daemon, None, &request).unwrap().status, 200);
     assert!(send(&daemon, Some("stranger"), &request).is_none());
 }
+
+#[test]
+fn certificates_that_are_missing_are_told_before_anything_is_opened() {
+    let workspace = tempfile::tempdir().unwrap();
+    let settings = "[tls]\ncertificate = \"nope.pem\"\nprivate_key = \"nope.key\"\n";
+    std::fs::File::create(workspace.path().join("handoffd.toml"))
+        .unwrap()
+        .write_all(settings.as_bytes())
+        .unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_handoffd"))
+        .current_dir(workspace.path())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    for part in ["[tls] certificate: ./nope.pem: ", "[tls] private_key: ./nope.key: "] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(!told.contains("listening"), "{told}");
+    assert!(!workspace.path().join("memory/ledger").exists(), "no ledger was begun");
+}
