@@ -35,7 +35,8 @@ impl Backup {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         if let Source::Database(database) = place::ledger(context.workspace.root())? {
             return Err(Failure(format!(
-                "the ledger of this workspace is in {database}: back it up with the database's own tools, and                  memory/gateway.key and memory/keyring.json as files"
+                "the ledger of this workspace is in {database}: back it up with the database's own tools, and \
+                 memory/gateway.key and memory/keyring.json as files"
             )));
         }
         let mut bar = context.printer.progress("verifying the copy");
