@@ -277,3 +277,43 @@ fn a_list_without_views_says_that_they_are_missing_and_not_that_the_ledger_is_em
     drop(handoffd::views::Views::rebuild(&views, TOPIC, entries).unwrap());
     assert_eq!(list(), (Some(0), String::new()));
 }
+
+#[test]
+fn a_ledger_is_copied_to_no_place_that_is_none_and_not_onto_itself() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    let mut log = open(root);
+    (0..3).for_each(|_| append(&mut log, "gate.decided", "hs_1", long_ago()));
+    drop(log);
+    let copy = |from: &str, to: &str| {
+        let output = run(root, &["ledger", "copy", "--from", from, "--to", to]);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let before: Vec<_> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+
+    for (from, to, flag) in [
+        (".", "postgress://u:hunter2@db/x", "--to"),
+        (".", "mysql://u:hunter2@x", "--to"),
+        ("Postgres://u:hunter2@db/x", "away", "--from"),
+    ] {
+        let (code, said) = copy(from, to);
+        assert_eq!(code, Some(2), "{said}");
+        let why = format!("{flag} takes a workspace's directory or a postgres:// URL");
+        assert!(said.contains(&why) && !said.contains("hunter2"), "{said}");
+    }
+    let whole = root.to_str().unwrap();
+    let url = "postgres://u:hunter2@127.0.0.1:1/d";
+    let same = url.replace("postgres:", "postgresql:");
+    for (from, to) in [(".", "."), (".", "./memory/.."), (".", whole), (url, url), (url, &same)] {
+        let (code, said) = copy(from, to);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("source and target are the same"), "{said}");
+    }
+    let after: Vec<_> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(after, before, "nothing was made");
+    assert!(!root.join("memory/ledger.closed").exists(), "and nothing was closed");
+
+    // A directory is a place, and is closed for it.
+    assert_eq!(copy(".", "away"), (Some(0), String::new()));
+    assert!(root.join("memory/ledger.closed").exists());
+}

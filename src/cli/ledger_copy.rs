@@ -33,6 +33,15 @@ fn parse_place(text: &str) -> Result<Place, String> {
 
 impl Copy {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        // Here and not when it is parsed: what cannot be parsed is shown as it was written, with its password.
+        for (flag, place) in [("--from", &self.from), ("--to", &self.to)] {
+            if is_other_url(place) {
+                return Err(Failure(format!("{flag} takes a workspace's directory or a postgres:// URL")));
+            }
+        }
+        if is_same(&self.from, &self.to) {
+            return Err(Failure::new("source and target are the same"));
+        }
         let mut bars = Bars { context, copying: None, verifying: None };
         let moved = move_ledger(&self.from, &self.to, &mut |so_far| bars.tell(so_far));
         drop(bars);
@@ -49,6 +58,25 @@ impl Copy {
                 }
             },
         }
+    }
+}
+
+/// A URL with a typo would be a directory of that name, and the ledger would be moved there.
+fn is_other_url(place: &Place) -> bool {
+    matches!(place, Place::Workspace(path) if path.to_string_lossy().contains("://"))
+}
+
+fn is_same(from: &Place, to: &Place) -> bool {
+    match (from, to) {
+        (Place::Workspace(from), Place::Workspace(to)) => {
+            let real = std::fs::canonicalize(from).ok();
+            from == to || (real.is_some() && real == std::fs::canonicalize(to).ok())
+        }
+        // `postgres` and `postgresql` are one scheme.
+        (Place::Database(from), Place::Database(to)) => {
+            from.split_once("://").map(|(_, rest)| rest) == to.split_once("://").map(|(_, rest)| rest)
+        }
+        _ => false,
     }
 }
 
