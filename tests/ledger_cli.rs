@@ -317,3 +317,25 @@ fn a_ledger_is_copied_to_no_place_that_is_none_and_not_onto_itself() {
     assert_eq!(copy(".", "away"), (Some(0), String::new()));
     assert!(root.join("memory/ledger.closed").exists());
 }
+
+#[test]
+fn a_list_of_nothing_and_a_decision_that_is_none_are_refused() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    let mut log = open(root);
+    append(&mut log, "gate.decided", "hs_1", long_ago());
+    let entries = handoffd::ledger::Entries::read(&ledger(root), 1, 1).unwrap().map(Result::unwrap);
+    drop(handoffd::views::Views::rebuild(&root.join("memory/views.db"), TOPIC, entries).unwrap());
+    let list = |flag: &str, value: &str| {
+        let output = run(root, &["audit", "list", flag, value]);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for (flag, value) in [("--limit", "0"), ("--decision", "denyed")] {
+        let (code, said) = list(flag, value);
+        assert!(code == Some(2) && said.contains(&format!("invalid value '{value}'")), "{code:?}: {said}");
+    }
+    assert_eq!(list("--limit", "1"), (Some(0), String::new()));
+    for decision in ["allowed", "denied", "expired", "needs_approval"] {
+        assert_eq!(list("--decision", decision), (Some(0), String::new()), "{decision}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
@@ -78,8 +79,8 @@ pub(super) struct List {
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
 
-    /// Only decisions of this kind: allowed, denied, expired or needs_approval
-    #[arg(long, value_name = "DECISION")]
+    /// Only decisions of this kind
+    #[arg(long, value_name = "DECISION", value_parser = ["allowed", "denied", "expired", "needs_approval"])]
     decision: Option<String>,
 
     /// Only entries from this time on
@@ -91,7 +92,7 @@ pub(super) struct List {
     to: Option<Timestamp>,
 
     /// How many at most
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     limit: usize,
 
     /// Where the page before this one ended
