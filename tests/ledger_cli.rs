@@ -158,10 +158,14 @@ fn tail_prints_entries_as_they_are_committed() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "somebody edits a file")]
+fn write(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+}
+
 fn edit(path: &Path, from: &str, to: &str) {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.contains(from), "{text}");
-    std::fs::write(path, text.replace(from, to)).unwrap();
+    write(path, &text.replace(from, to));
 }
 
 fn serve_for_a_moment(root: &Path) {
@@ -316,6 +320,35 @@ fn a_ledger_is_copied_to_no_place_that_is_none_and_not_onto_itself() {
     // A directory is a place, and is closed for it.
     assert_eq!(copy(".", "away"), (Some(0), String::new()));
     assert!(root.join("memory/ledger.closed").exists());
+}
+
+#[test]
+fn a_finding_is_told_with_its_code_and_where_it_is() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    let mut log = open(root);
+    (0..3).for_each(|_| append(&mut log, "gate.decided", "hs_1", long_ago()));
+    drop(log);
+    let segment = "00000000000000000002.jsonl";
+    edit(&ledger(root).join(segment), "gate.decided", "gate.decidee");
+
+    let found = json(root, &["audit", "verify", "--json"]);
+    assert_eq!(
+        (&found["verified"], &found["code"], &found["segment"], &found["entry"]),
+        (&Json::from(false), &Json::from("running_hash"), &Json::from(segment), &Json::from(2)),
+        "{found}"
+    );
+    assert!(found["line"].is_u64() && found["finding"].is_string(), "{found}");
+    let output = run(root, &["audit", "verify"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("bad  segment ") && said.ends_with(" (running_hash)\n"), "{said}");
+
+    // What is not known is left out: a checkpoint by itself is in no segment.
+    write(&root.join("kept.json"), "{}");
+    let found = json(root, &["audit", "verify", "--checkpoint", "kept.json", "--json"]);
+    let told: Vec<_> = found.as_object().unwrap().keys().collect();
+    assert_eq!((&found["code"], told.len()), (&Json::from("checkpoint_form"), 3), "{found}");
 }
 
 #[test]

@@ -252,7 +252,10 @@ impl Verify {
         if let Some(path) = kept {
             match self.read_checkpoint(path, files)? {
                 Ok(checkpoint) => checkpoints.push(checkpoint),
-                Err(finding) => return Ok(bad(context, &format!("{}: {finding}", path.display()))),
+                Err(finding) => {
+                    let what = format!("{}: {finding}", path.display());
+                    return Ok(bad(context, &what, Some(&finding)));
+                }
             }
         }
         let result = match &self.export {
@@ -282,7 +285,7 @@ impl Verify {
         };
         let report = match result {
             Ok(report) => report,
-            Err(finding) => return Ok(bad(context, &finding.to_string())),
+            Err(finding) => return Ok(bad(context, &finding.to_string(), Some(&finding))),
         };
         if report.entries == 0 {
             return Err(nothing_yet(files));
@@ -293,6 +296,7 @@ impl Verify {
                 return Ok(bad(
                     context,
                     "the state file is not what the ledger gives; see: handoffd state verify",
+                    None,
                 ));
             }
         }
@@ -302,7 +306,7 @@ impl Verify {
         };
         let views = match views {
             Ok(views) => views,
-            Err(finding) => return Ok(bad(context, &finding)),
+            Err(finding) => return Ok(bad(context, &finding, None)),
         };
         if context.printer.is_json() {
             context.printer.value(&json!({
@@ -382,11 +386,26 @@ fn compare_views(context: &Context, files: &Files) -> Result<Result<Option<u64>,
     }
 }
 
-fn bad(context: &Context, what: &str) -> Exit {
+/// Says what is different. Only the ledger and its checkpoints have findings with codes; the state file and the views
+/// follow from them.
+fn bad(context: &Context, what: &str, finding: Option<&verify::Finding>) -> Exit {
     if context.printer.is_json() {
-        context.printer.value(&json!({"verified": false, "finding": what}));
+        let mut told = json!({"verified": false, "finding": what});
+        if let (Some(verify::Finding { segment, line, sequence, kind }), Some(told)) =
+            (finding, told.as_object_mut())
+        {
+            let known = [
+                ("code", Some(Json::from(kind.code()))),
+                ("segment", segment.clone().map(Json::from)),
+                ("line", line.map(Json::from)),
+                ("entry", sequence.map(Json::from)),
+            ];
+            told.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        }
+        context.printer.value(&told);
     } else {
-        context.printer.line(&format!("{RED}bad{RED:#}  {what}"));
+        let code = finding.map(|finding| format!(" ({})", finding.kind.code())).unwrap_or_default();
+        context.printer.line(&format!("{RED}bad{RED:#}  {what}{code}"));
     }
     Exit::Refused
 }
