@@ -372,3 +372,42 @@ fn a_list_of_nothing_and_a_decision_that_is_none_are_refused() {
         assert_eq!(list("--decision", decision), (Some(0), String::new()), "{decision}");
     }
 }
+
+#[test]
+fn files_that_were_copied_to_a_database_are_not_taken_for_the_ledger() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    let mut log = open(root);
+    (0..3).for_each(|_| append(&mut log, "gate.decided", "hs_1", long_ago()));
+    drop(log);
+    let commands: [&[&str]; 6] = [
+        &["audit", "verify"],
+        &["audit", "show", "1"],
+        &["audit", "tail", "--no-follow"],
+        &["ledger", "purge", "--older-than", "90d", "--dry-run"],
+        &["backup", "--to", "kept"],
+        &["token", "list"],
+    ];
+    let refused = |part: &str| {
+        for command in commands {
+            let output = run(root, command);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.code() == Some(2) && said.contains(part), "{command:?}: {said}");
+        }
+    };
+    let mark = root.join("memory/ledger.closed");
+    write(&mark, r#"{"closed":"copied","to":"postgres://db:5432/x"}"#);
+    refused(
+        "it was copied to `postgres://db:5432/x`, which takes its place; set HANDOFFD_LEDGER_URL or `[ledger] url`",
+    );
+    // It can still be taken away, with a word on what it is.
+    let export = run(root, &["audit", "export"]);
+    assert_eq!(String::from_utf8(export.stdout).unwrap().lines().count(), 3);
+    assert!(String::from_utf8(export.stderr).unwrap().contains("it was copied to"));
+
+    std::fs::remove_file(&mark).unwrap();
+    assert_eq!(run(root, &["audit", "show", "1"]).status.code(), Some(0), "the mark alone was in the way");
+
+    write(&root.join("handoffd.toml"), "[ledger\n");
+    refused("the settings cannot be used, so it is not known where the ledger is\n  handoffd.toml, line 1: ");
+}

@@ -123,7 +123,10 @@ fn nothing_yet(files: &Files) -> Failure {
 
 /// The committed part of the workspace's ledger.
 pub(super) fn committed(files: &Files) -> Result<Committed, Failure> {
-    let ledger = place::ledger(files.workspace())?;
+    committed_in(place::ledger(files.workspace())?, files)
+}
+
+fn committed_in(ledger: Source, files: &Files) -> Result<Committed, Failure> {
     let found = match &ledger {
         Source::Database(database) => {
             let (head, _) = database.head().map_err(|fault| Failure(fault.to_string()))?;
@@ -160,7 +163,12 @@ impl AuditCommand {
 
 impl Export {
     fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
-        let Committed { topic_id, head, ledger } = committed(files)?;
+        // What was left behind by a copy can still be taken away, so that the two can be compared.
+        let (ledger, left_behind) = place::ledger_or_left_behind(files.workspace())?;
+        if let Some(why) = left_behind {
+            context.printer.note(&why);
+        }
+        let Committed { topic_id, head, ledger } = committed_in(ledger, files)?;
         let entries = ledger.entries(self.from, head.sequence);
         for entry in entries.map_err(|fault| Failure(fault.to_string()))? {
             let entry = entry.map_err(|fault| Failure(fault.to_string()))?;

@@ -4,21 +4,51 @@ use std::path::Path;
 
 use super::{Context, Failure};
 use crate::callers::TokenFiles;
-use crate::gateway::{Files, Sharing, public_key};
-use crate::ledger::Source;
+use crate::gateway::{Files, Sharing, closed, public_key};
 use crate::ledger::postgres::Database;
+use crate::ledger::{Closing, Source};
 use crate::settings::{Effective, LedgerUrl};
 
 /// The ledger of a workspace. One that was served in memory has left nothing; its files are the workspace's own.
+///
+/// Files that were copied to a database are not it any more: what they say may be long out of date.
 pub(super) fn ledger(workspace: &Path) -> Result<Source, Failure> {
-    // Settings that cannot be read are for `serve` to report; the files are where they are.
-    let url = Effective::load(workspace, Vec::new()).map(|effective| effective.settings.ledger.url);
-    match url.unwrap_or_default() {
-        LedgerUrl::Segments | LedgerUrl::Memory => Ok(Source::files(&Files::of(workspace).ledger())),
+    match ledger_or_left_behind(workspace)? {
+        (ledger, None) => Ok(ledger),
+        (_, Some(why)) => Err(Failure(why)),
+    }
+}
+
+/// The same, or the files that were left behind when they were copied to a database, and a word on that.
+pub(super) fn ledger_or_left_behind(workspace: &Path) -> Result<(Source, Option<String>), Failure> {
+    let effective = Effective::load(workspace, Vec::new()).map_err(|found| {
+        let lines: Vec<String> = found.iter().map(|problem| format!("\n  {problem}")).collect();
+        Failure(format!(
+            "the settings cannot be used, so it is not known where the ledger is{}",
+            lines.concat()
+        ))
+    })?;
+    match effective.settings.ledger.url {
+        LedgerUrl::Segments | LedgerUrl::Memory => {
+            let files = Files::of(workspace);
+            let mark = closed(&files).map_err(|fault| Failure(fault.to_string()))?;
+            Ok((Source::files(&files.ledger()), mark.as_ref().and_then(left_behind)))
+        }
         LedgerUrl::Postgres(url) => {
             let database = Database::open_existing(url.expose());
-            database.map(Source::Database).map_err(|fault| Failure(fault.to_string()))
+            database
+                .map(|database| (Source::Database(database), None))
+                .map_err(|fault| Failure(fault.to_string()))
         }
+    }
+}
+
+fn left_behind(mark: &Closing) -> Option<String> {
+    match mark {
+        Closing::Copied { to } if to.starts_with("postgres://") => Some(format!(
+            "the ledger of this workspace is closed: {mark}; set HANDOFFD_LEDGER_URL or `[ledger] url` in handoffd.toml to it"
+        )),
+        Closing::Copied { .. } | Closing::Unfinished { .. } => None,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::ledger::{Closing, parse_closing};
 use crate::os::files;
 
 /// Why nothing may be appended to the ledger's files; nothing if it may.
-pub(super) fn closed(files_of: &Files) -> Result<Option<Closing>, GatewayFault> {
+pub fn closed(files_of: &Files) -> Result<Option<Closing>, GatewayFault> {
     let path = files_of.closed();
     let fault = |why: String| GatewayFault::Io { path: path.clone(), why };
     match files::read_bounded(&path, 64 * 1024) {
