@@ -749,7 +749,16 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
             .unwrap()
             .replace("queued", "done"),
     );
-    assert_eq!(workspace.exit(&["state", "verify"]), 1);
+    for command in ["state", "audit"] {
+        let found = workspace.run(&[command, "verify"]);
+        assert_eq!(found.status.code(), Some(1));
+        let said = stdout(&found);
+        assert!(said.ends_with("/status: expected \"queued\", found \"done\"\n"), "{said}");
+        let found = workspace.run(&[command, "verify", "--json"]);
+        let said: serde_json::Value = serde_json::from_str(&stdout(&found)).unwrap();
+        assert!(said["pointer"].as_str().unwrap().starts_with("/activeHandoffs/"), "{said}");
+        assert_eq!((&said["expected"], &said["found"]), (&"\"queued\"".into(), &"\"done\"".into()));
+    }
     assert_eq!(workspace.exit(&["state", "restore"]), 0);
     assert_eq!(workspace.exit(&["state", "verify"]), 0);
     assert_eq!(workspace.json(&["state", "show"]), state);

@@ -37,7 +37,7 @@ impl Adopt {
             text.ok_or_else(|| Failure(format!("{shown} does not exist; there is nothing to adopt")))?;
         let (view, published) = super::state::made_again(files, Some(&text))?;
         let sequence = match published {
-            Published::Edited { sequence } => sequence,
+            Published::Edited { sequence, .. } => sequence,
             Published::AsOf(_) | Published::Missing => {
                 self.say(context, None, "nothing was edited");
                 return Ok(Exit::Done);

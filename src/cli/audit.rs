@@ -301,11 +301,7 @@ impl Verify {
         if self.export.is_none() {
             let published = super::state::published(files)?;
             if !matches!(published, Published::AsOf(_) | Published::Missing) {
-                return Ok(bad(
-                    context,
-                    "the state file is not what the ledger gives; see: handoffd state verify",
-                    None,
-                ));
+                return Ok(bad_state(context, &published));
             }
         }
         let views = match self.export {
@@ -415,6 +411,22 @@ fn bad(context: &Context, what: &str, finding: Option<&verify::Finding>) -> Exit
         let code = finding.map(|finding| format!(" ({})", finding.kind.code())).unwrap_or_default();
         context.printer.line(&format!("{RED}bad{RED:#}  {what}{code}"));
     }
+    Exit::Refused
+}
+
+fn bad_state(context: &Context, published: &Published) -> Exit {
+    let what = match published {
+        Published::Edited { sequence, difference } => {
+            format!("the state file is not what the ledger gives at entry {sequence}: {difference}")
+        }
+        _ => "the state file is not what the ledger gives; see: handoffd state verify".to_owned(),
+    };
+    if !context.printer.is_json() {
+        return bad(context, &what, None);
+    }
+    let mut said = json!({"verified": false, "finding": what});
+    super::state::point_at(published, &mut said);
+    context.printer.value(&said);
     Exit::Refused
 }
 

@@ -102,8 +102,9 @@ fn state_line(files: &Files) -> Result<Line, Failure> {
         Published::Missing => (vec!["there is no state file".to_owned()], String::new()),
         Published::Torn => (vec!["the file ends in the middle".to_owned()], String::new()),
         Published::Unreadable => (vec!["the file is not a state file".to_owned()], String::new()),
-        Published::Edited { sequence } => {
-            (vec![format!("the file is not what the ledger gives at entry {sequence}")], String::new())
+        Published::Edited { sequence, difference } => {
+            let wrong = format!("the file is not what the ledger gives at entry {sequence}: {difference}");
+            (vec![wrong], String::new())
         }
         Published::Ahead { sequence } => {
             (vec![format!("the file names entry {sequence}, which the ledger does not have")], String::new())

@@ -8,7 +8,7 @@ use super::printer::{GREEN, RED};
 use super::{Context, Exit, Failure};
 use crate::gateway::{Files, WorkspaceLock};
 use crate::ledger::Source;
-use crate::state::{Published, Publisher, StateView, rebuild};
+use crate::state::{Difference, Published, Publisher, StateView, rebuild};
 
 /// Show, verify, restore or adopt the published state.
 #[derive(Debug, Subcommand)]
@@ -42,7 +42,7 @@ impl StateCommand {
             }
             Self::Verify => {
                 let (_, found) = made_again(&files, published.as_deref())?;
-                Ok(say(context, found))
+                Ok(say(context, &found))
             }
             Self::Adopt(adopt) => adopt.run(context, &files),
             Self::Restore => {
@@ -92,12 +92,24 @@ fn reduced(
     rebuild(topic_id, entries, published).map_err(|fault| Failure(fault.to_string()))
 }
 
-fn say(context: &Context, found: Published) -> Exit {
+/// Adds where the file leaves the ledger's view to what a command says with `--json`; a side that has nothing there
+/// is null.
+pub(super) fn point_at(found: &Published, said: &mut serde_json::Value) {
+    if let Published::Edited { difference: Difference::At { pointer, expected, found }, .. } = found
+        && let Some(members) = said.as_object_mut()
+    {
+        members.insert("pointer".to_owned(), json!(pointer));
+        members.insert("expected".to_owned(), json!(expected));
+        members.insert("found".to_owned(), json!(found));
+    }
+}
+
+fn say(context: &Context, found: &Published) -> Exit {
     let (good, text) = match found {
         Published::AsOf(sequence) => (true, format!("the file is what the ledger gives at entry {sequence}")),
         Published::Missing => (false, "there is no state file".to_owned()),
-        Published::Edited { sequence } => {
-            (false, format!("the file is not what the ledger gives at entry {sequence}"))
+        Published::Edited { sequence, difference } => {
+            (false, format!("the file is not what the ledger gives at entry {sequence}: {difference}"))
         }
         Published::Ahead { sequence } => {
             (false, format!("the file names entry {sequence}, which the ledger does not have"))
@@ -106,7 +118,9 @@ fn say(context: &Context, found: Published) -> Exit {
         Published::Unreadable => (false, "the file is not a state file".to_owned()),
     };
     if context.printer.is_json() {
-        context.printer.value(&json!({"verified": good, "message": text}));
+        let mut said = json!({"verified": good, "message": text});
+        point_at(found, &mut said);
+        context.printer.value(&said);
     } else {
         let (style, word) = if good { (GREEN, "good") } else { (RED, "bad") };
         context.printer.line(&format!("{style}{word}{style:#}  {text}"));

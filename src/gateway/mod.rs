@@ -159,10 +159,11 @@ impl std::fmt::Display for GatewayFault {
             Self::State { path, published } => {
                 let path = path.display();
                 match published {
-                    Published::Edited { sequence } => {
+                    Published::Edited { sequence, difference } => {
                         write!(
                             f,
-                            "{path} is not what the ledger gives at entry {sequence}: somebody edited it; {RESTORE}, \
+                            "{path} is not what the ledger gives at entry {sequence} ({difference}): somebody edited it; \
+                             {RESTORE}, \
                              `handoffd state adopt` keeps routing edits"
                         )
                     }

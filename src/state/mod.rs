@@ -4,6 +4,7 @@
 //! puts it where orchestrators read it. The file is a view: it can be deleted, and is made again.
 
 mod adopt;
+mod difference;
 mod event;
 mod follow;
 mod fragments;
@@ -13,6 +14,7 @@ mod snapshot;
 mod view;
 
 pub use adopt::{Adoption, NotAdopted, RouteChange, adopt};
+pub use difference::Difference;
 pub use follow::{StateFollower, StateWatch};
 pub use publish::{Publisher, Replaced};
 pub use rebuild::{Published, RebuildFault, names_entry, rebuild, rebuild_from};

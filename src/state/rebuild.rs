@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 
+use super::difference::Difference;
 use super::view::{StateFault, StateView};
 use crate::ledger::{EntriesFault, Entry};
 
 /// What a published file is, measured by the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
     /// There is none, or it is empty.
     Missing,
@@ -15,7 +16,7 @@ pub enum Published {
     /// It is what the ledger gives at this entry.
     AsOf(u64),
     /// It is not what the ledger gives at the entry it names: somebody edited it.
-    Edited { sequence: u64 },
+    Edited { sequence: u64, difference: Difference },
     /// It names an entry that the ledger does not have.
     Ahead { sequence: u64 },
     /// It is not a state file at all.
@@ -83,7 +84,9 @@ pub fn rebuild_from(
         if let (Some(text), Some(Ok(sequence))) = (published, &named)
             && view.head().sequence == *sequence
         {
-            as_published = Some(view.render() == text);
+            let rendered = view.render();
+            as_published =
+                Some(if rendered == text { Ok(()) } else { Err(Difference::between(&rendered, text)) });
         }
     };
     compare(&view);
@@ -96,8 +99,8 @@ pub fn rebuild_from(
         (Some(Err(_)), _) if published.is_some_and(is_torn) => Published::Torn,
         (Some(Err(_)), _) => Published::Unreadable,
         (Some(Ok(sequence)), None) => Published::Ahead { sequence },
-        (Some(Ok(sequence)), Some(true)) => Published::AsOf(sequence),
-        (Some(Ok(sequence)), Some(false)) => Published::Edited { sequence },
+        (Some(Ok(sequence)), Some(Ok(()))) => Published::AsOf(sequence),
+        (Some(Ok(sequence)), Some(Err(difference))) => Published::Edited { sequence, difference },
     };
     Ok((view, published))
 }

@@ -1,4 +1,5 @@
 mod adopting;
+mod differing;
 mod snapshots;
 
 use std::fs;
@@ -172,7 +173,8 @@ fn a_published_file_is_measured_by_the_ledger() {
     assert_eq!(history.rebuild(None), Published::Missing);
     assert_eq!(history.rebuild(Some(&early)), Published::AsOf(2), "behind is not wrong");
     assert_eq!(history.rebuild(Some(&current)), Published::AsOf(4));
-    assert_eq!(history.rebuild(Some(&current.replace("queued", "done"))), Published::Edited { sequence: 4 });
+    let edited = history.rebuild(Some(&current.replace("queued", "done")));
+    assert!(matches!(edited, Published::Edited { sequence: 4, .. }), "{edited:?}");
     assert_eq!(
         history.rebuild(Some(&current.replace("\"sequence\":4", "\"sequence\":9"))),
         Published::Ahead { sequence: 9 }

@@ -68,8 +68,10 @@ pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
                 "start the daemon: it publishes it",
             );
         }
-        Ok(Published::Edited { sequence }) => findings.fail(
-            format!("the state file is not what the ledger gives at entry {sequence}: somebody edited it"),
+        Ok(Published::Edited { sequence, difference }) => findings.fail(
+            format!(
+                "the state file is not what the ledger gives at entry {sequence} ({difference}): somebody edited it"
+            ),
             RESTORE,
         ),
         Ok(Published::Ahead { sequence }) => findings.fail(

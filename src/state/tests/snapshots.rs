@@ -34,7 +34,7 @@ fn going_on_from_a_snapshot_gives_what_the_whole_ledger_gives() {
         let (again, found) = rebuild_from(from, behind, Some(&whole)).unwrap();
         assert_eq!(
             (again.render(), again.bytes(), found),
-            (whole.clone(), history.view().bytes(), published)
+            (whole.clone(), history.view().bytes(), published.clone())
         );
         view.apply(entry).unwrap();
     }
@@ -61,7 +61,7 @@ fn a_snapshot_that_is_not_this_gateways_own_is_not_used() {
 /// that says what entries are reduced to has to be named there.
 #[test]
 fn every_file_of_the_reducer_is_part_of_a_snapshot() {
-    let others = ["adopt", "follow", "mod", "publish", "rebuild", "snapshot", "tests"];
+    let others = ["adopt", "difference", "follow", "mod", "publish", "rebuild", "snapshot", "tests"];
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/state");
     let snapshot = fs::read_to_string(directory.join("snapshot.rs")).unwrap();
     for entry in fs::read_dir(directory).unwrap() {
