@@ -20,8 +20,10 @@ pub(super) struct Checkpointer<F> {
 }
 
 impl<F> Checkpointer<F> {
-    pub(super) fn new(next: F, topic_id: &str, sequence: u64, path: PathBuf, seed: Arc<Seed>) -> Self {
-        Self { next, topic_id: topic_id.to_owned(), last_sequence: sequence, path, seed }
+    /// `last` is where the checkpoint that is there already stands.
+    pub(super) fn new(next: F, topic_id: &str, last: Option<Head>, path: PathBuf, seed: Arc<Seed>) -> Self {
+        let last_sequence = last.map_or(0, |head| head.sequence);
+        Self { next, topic_id: topic_id.to_owned(), last_sequence, path, seed }
     }
 }
 
@@ -56,5 +58,49 @@ pub fn read_checkpoint(path: &Path) -> Result<Option<Checkpoint>, GatewayFault> 
             .map_err(|error| io(format!("is not a checkpoint: {error}"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::RunningHash;
+
+    const TOPIC: &str = "gw_test";
+
+    struct Nobody;
+
+    impl Follower for Nobody {
+        fn durable(&mut self, _: &[Entry]) -> Option<Notice> {
+            None
+        }
+    }
+
+    /// A gateway starts, sees one batch that ends with this entry, and is killed; where the checkpoint stands then.
+    fn live_and_be_killed(path: &Path, seed: &Arc<Seed>, sequence: u64) -> Option<u64> {
+        let stands = || {
+            let checkpoint = read_checkpoint(path).unwrap();
+            checkpoint.map(|checkpoint| checkpoint.verify(&seed.public_hex()).unwrap())
+        };
+        let entry = Entry {
+            sequence,
+            consensus_timestamp: String::new(),
+            running_hash: RunningHash::genesis(TOPIC),
+            wire: String::new(),
+        };
+        Checkpointer::new(Nobody, TOPIC, stands(), path.to_owned(), seed.clone()).durable(&[entry]);
+        stands().map(|head| head.sequence)
+    }
+
+    #[test]
+    fn short_lives_do_not_put_the_checkpoint_off() {
+        const EVERY: u64 = limits::CHECKPOINT_ENTRIES;
+        let directory = tempfile::tempdir().unwrap();
+        let (path, seed) = (directory.path().join("checkpoint"), Arc::new(Seed::from_bytes(&[7; 32])));
+        let life = |sequence| live_and_be_killed(&path, &seed, sequence);
+        assert_eq!([life(EVERY / 2), life(EVERY - 1)], [None, None], "not yet");
+        assert_eq!(life(EVERY), Some(EVERY));
+        assert_eq!([life(EVERY + 1), life(2 * EVERY - 1)], [Some(EVERY); 2], "counted from the last one");
+        assert_eq!(life(2 * EVERY + 3), Some(2 * EVERY + 3));
     }
 }

@@ -233,7 +233,9 @@ impl Gateway {
         };
         let Following { feed, progress, thread } =
             follow(&files, &ledger, &topic_id, head, snapshots(), tell)?;
-        let follower = Checkpointer::new(state, &topic_id, head.sequence, files.checkpoint(), seed.clone());
+        // Counted from the checkpoint and not from this start, so that being killed often does not put the next one off.
+        let last = remembered.last().copied();
+        let follower = Checkpointer::new(state, &topic_id, last, files.checkpoint(), seed.clone());
         let follower = ViewsFollower { next: follower, feed, progress: progress.clone() };
         let follower = HubFollower { next: follower, hub: hub.clone() };
         let unread = |fault: ViewsFault| GatewayFault::Io { path: files.views(), why: fault.to_string() };
@@ -427,7 +429,7 @@ fn bad_ledger(fault: crate::ledger::EntriesFault) -> GatewayFault {
     GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()))
 }
 
-/// The entries that the checkpoint and the state file speak of.
+/// The entry that the checkpoint speaks of, if there is one.
 fn remembered(files: &Files, seed: &Seed) -> Result<Vec<Head>, GatewayFault> {
     let mut heads = Vec::new();
     if let Some(checkpoint) = read_checkpoint(&files.checkpoint())? {
