@@ -84,6 +84,20 @@ impl Files {
         self.memory.join("gateway.key")
     }
 
+    /// Is the key missing in a workspace that a gateway has served? A new one would sign in another name. A ledger that was
+    /// copied into a new workspace is segments alone: it has no key of its own yet, and nothing that is signed with one.
+    pub(super) fn has_lost_its_key(&self) -> bool {
+        let is_there = |path: PathBuf| fs::symlink_metadata(path).is_ok();
+        // The workspace's own ledger, also where this one is gone with the process.
+        let own = Self::of(&self.workspace);
+        let has_segments = || {
+            let mut entries = fs::read_dir(own.ledger()).into_iter().flatten().flatten();
+            entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl"))
+        };
+        let was_served = || [own.state(), own.views(), own.state_snapshot()].into_iter().any(is_there);
+        !is_there(own.gateway_key()) && (is_there(own.checkpoint()) || (has_segments() && was_served()))
+    }
+
     /// Who is to be told about which task, with what they gave for it.
     pub fn push(&self) -> PathBuf {
         self.memory.join("push")

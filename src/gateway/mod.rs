@@ -127,6 +127,8 @@ pub enum GatewayFault {
     },
     /// The gateway's key is not one.
     BadKey(PathBuf),
+    /// The gateway's key is gone, and others know it by that key.
+    LostKey(PathBuf),
     /// The checkpoint is not signed by the gateway's key.
     BadCheckpoint(PathBuf),
     Ledger(OpenFault),
@@ -152,6 +154,13 @@ impl std::fmt::Display for GatewayFault {
             Self::Lock(fault) => write!(f, "{fault}"),
             Self::Io { path, why } => write!(f, "{}: {why}", path.display()),
             Self::BadKey(path) => write!(f, "{} is not the gateway's key", path.display()),
+            Self::LostKey(path) => {
+                write!(
+                    f,
+                    "{} is missing, and this workspace has a ledger; restore it from a backup",
+                    path.display()
+                )
+            }
             Self::BadCheckpoint(path) => {
                 write!(f, "{} is not signed by this gateway's key", path.display())
             }
@@ -207,6 +216,9 @@ impl Gateway {
         files.make_directories()?;
         let lock = WorkspaceLock::take(&files.lock(), address).map_err(GatewayFault::Lock)?;
         files.clear_volatile()?;
+        if files.has_lost_its_key() {
+            return Err(GatewayFault::LostKey(files.gateway_key()));
+        }
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
         let remembered = remembered(&files, &seed)?;
         let Opened { log, source: ledger, last_timestamp, torn } =

@@ -193,6 +193,45 @@ fn a_start_goes_on_from_the_snapshot_and_an_edited_file_is_found_all_the_same() 
 }
 
 #[test]
+fn a_key_that_is_lost_is_not_replaced_where_there_is_a_ledger() {
+    let workspace = tempfile::tempdir().unwrap();
+    let files = Files::of(workspace.path());
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!(decide(&gateway, 1), Decision::Allowed);
+    // Killed before there is a checkpoint, then stopped with one.
+    drop(gateway);
+    let key = fs::read(files.gateway_key()).unwrap();
+    for has_checkpoint in [false, true] {
+        assert_eq!(files.checkpoint().exists(), has_checkpoint);
+        fs::remove_file(files.gateway_key()).unwrap();
+        let refused = open(workspace.path()).unwrap_err();
+        let why = "memory/gateway.key is missing, and this workspace has a ledger; restore it from a backup";
+        assert!(refused.ends_with(why), "{refused}");
+        let volatile = Opening { ledger: LedgerUrl::Memory, ..Opening::default() };
+        let refused = Gateway::open_telling(workspace.path(), "x", volatile, &mut |_, _| {}).unwrap_err();
+        assert!(matches!(refused, GatewayFault::LostKey(_)), "{refused}");
+        assert!(!files.gateway_key().exists());
+        crate::os::files::create_private(&files.gateway_key(), &key).unwrap();
+        open(workspace.path()).unwrap().close().unwrap();
+    }
+}
+
+#[test]
+fn a_ledger_that_was_copied_into_a_new_workspace_gets_a_key() {
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let gateway = open(old.path()).unwrap();
+    assert_eq!(decide(&gateway, 1), Decision::Allowed);
+    gateway.close().unwrap();
+    let (from, to) = (Files::of(old.path()), Files::of(new.path()));
+    to.make_directories().unwrap();
+    for entry in fs::read_dir(from.ledger()).unwrap().map(Result::unwrap) {
+        overwrite(&to.ledger().join(entry.file_name()), fs::read(entry.path()).unwrap());
+    }
+    open(new.path()).unwrap().close().unwrap();
+    assert!(to.gateway_key().exists() && to.checkpoint().exists());
+}
+
+#[test]
 fn what_was_decided_before_a_restart_is_known_after_it() {
     let workspace = tempfile::tempdir().unwrap();
     for _ in 0..3 {
