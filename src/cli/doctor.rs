@@ -21,6 +21,7 @@ use crate::json::printable;
 use crate::os::{clock, files};
 use crate::policy::{PolicySet, Workspace, WorkspaceFault};
 use crate::proof::Keyring;
+use crate::settings::Effective;
 use crate::timestamp::Timestamp;
 
 /// Look for what could be wrong with the workspace, and say what to do.
@@ -64,8 +65,12 @@ struct Ground<'c> {
     policies: Result<PolicySet, WorkspaceFault>,
     keyring: Result<Keyring, WorkspaceFault>,
     free_bytes: std::io::Result<u64>,
+    /// Where the ledger is follows from the settings; what is wrong with those is said once.
+    has_settings: bool,
     now: Timestamp,
 }
+
+const AFTER_SETTINGS: &str = "not looked at until the settings can be used";
 
 impl<'c> Ground<'c> {
     fn of(workspace: &'c Workspace) -> Self {
@@ -75,6 +80,7 @@ impl<'c> Ground<'c> {
             policies: workspace.load_policies(),
             keyring: workspace.load_keyring(),
             free_bytes: files::free_bytes(if memory.is_dir() { &memory } else { workspace.root() }),
+            has_settings: Effective::load(workspace.root(), Vec::new()).is_ok(),
             now: clock::now(),
             workspace,
         }

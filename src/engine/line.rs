@@ -311,7 +311,8 @@ impl<'t> Line<'t> {
         (self.writing, self.has_turn) = (true, false);
         let waiting = std::mem::take(&mut self.waiting);
         self.shipped = Some((Instant::now(), waiting.len()));
-        let is_alone = !self.is_shared && waiting.len() == 1;
+        // Those who come together are many: others may come meanwhile, and are prepared.
+        let is_alone = !self.is_shared && matches!(&*waiting, [one] if !matches!(one, Waiting::Together(_)));
         let job = Job { after: full.after(), batch: Some(full), waiting };
         if is_alone {
             let pen = self.hands.pen;

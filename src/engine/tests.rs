@@ -368,15 +368,22 @@ fn a_batch_that_fails_takes_the_one_behind_it_along_and_gives_everything_back() 
     let (say, words) = channel();
     let log = Gated { log: open(directory.path()), words };
     let engine = start_with(Box::new(log), None, directory.path(), &world);
-    let submit = |id: &str| {
+    let asked = |id: &str| {
         let (sender, receiver) = channel();
         let spec = handoff(id, &format!("key-{id}"));
         let reply: Reply = Box::new(move |result| drop(sender.send(result)));
-        engine.submit(candidate(&spec, "decision-router", &world), reply).unwrap();
+        ((candidate(&spec, "decision-router", &world), reply), receiver)
+    };
+    let submit = |id: &str| {
+        let ((candidate, reply), receiver) = asked(id);
+        engine.submit(candidate, reply).unwrap();
         receiver
     };
-    // The first is being written; the second, and a replay of the first, are decided behind it.
-    let waiting = [submit("hs_00000001"), submit("hs_00000002"), submit("hs_00000001")];
+    // The first is being written; the second, and a replay of the first, are decided behind it. One that comes alone would be
+    // written where it was decided, with nobody behind it.
+    let (together, first) = asked("hs_00000001");
+    engine.submit_together(vec![together]).unwrap();
+    let waiting = [first, submit("hs_00000002"), submit("hs_00000001")];
     say.send(false).unwrap();
     for (n, receiver) in waiting.iter().enumerate() {
         let fault = receiver.recv().unwrap().unwrap_err();
@@ -394,6 +401,33 @@ fn a_batch_that_fails_takes_the_one_behind_it_along_and_gives_everything_back() 
             "{id}"
         );
     }
+    engine.stop();
+    assert_eq!(open(directory.path()).head().sequence, 6);
+}
+
+/// Written where it was decided, it gives everything back before anybody is told, as a batch does.
+#[test]
+fn one_that_came_alone_and_failed_gives_everything_back() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let (say, words) = channel();
+    let log = Gated { log: open(directory.path()), words };
+    let engine = start_with(Box::new(log), None, directory.path(), &world);
+    let submit = |id: &str| {
+        let (sender, receiver) = channel();
+        let spec = handoff(id, &format!("key-{id}"));
+        let reply: Reply = Box::new(move |result| drop(sender.send(result)));
+        engine.submit(candidate(&spec, "decision-router", &world), reply).unwrap();
+        receiver
+    };
+    let alone = submit("hs_00000001");
+    say.send(false).unwrap();
+    assert!(matches!(alone.recv().unwrap(), Err(EngineFault::NotDurable(_))));
+    // Everything was given back before it was told.
+    say.send(true).unwrap();
+    let again = submit("hs_00000001").recv().unwrap().unwrap();
+    assert_eq!((again.decision, again.attempt, again.replayed), (Decision::Allowed, 1, false));
+    say.send(true).unwrap();
+    assert_eq!(submit("hs_00000002").recv().unwrap().unwrap().decision, Decision::Allowed);
     engine.stop();
     assert_eq!(open(directory.path()).head().sequence, 6);
 }

@@ -1,7 +1,7 @@
 //! Keys and tokens: whether they can be read, and whether they still count.
 
 use super::super::{Failure, place};
-use super::{Findings, Ground};
+use super::{AFTER_SETTINGS, Findings, Ground};
 use crate::callers::{Role, TokenFiles};
 use crate::gateway::Sharing;
 use crate::limits;
@@ -68,6 +68,9 @@ pub(super) fn signing(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    if !ground.has_settings {
+        return AFTER_SETTINGS.to_owned();
+    }
     let files = match place::ledger(ground.root()).map(|ledger| Sharing::of(&ledger)) {
         // Whose admin is which is of no consequence here.
         Ok(Some(sharing)) => sharing.tokens(TokenFiles::of(ground.root()), ""),

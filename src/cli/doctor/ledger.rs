@@ -3,7 +3,7 @@
 use super::super::Failure;
 use super::super::audit::{Committed, committed};
 use super::super::state::published;
-use super::{Findings, Ground};
+use super::{AFTER_SETTINGS, Findings, Ground};
 use crate::gateway::{public_key, read_checkpoint};
 use crate::ledger::{Entry, Source};
 use crate::limits;
@@ -30,6 +30,9 @@ fn entry(ground: &Ground<'_>, sequence: u64) -> Result<Option<Entry>, String> {
 }
 
 pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    if !ground.has_settings {
+        return AFTER_SETTINGS.to_owned();
+    }
     const FIX: &str = "see: handoffd audit verify; docs/ledger.md says what to do";
     let last = match head(ground) {
         Ok(None) => return NONE.to_owned(),
@@ -54,6 +57,9 @@ pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    if !ground.has_settings {
+        return AFTER_SETTINGS.to_owned();
+    }
     const RESTORE: &str = "stop the daemon, then: handoffd state restore; or: handoffd state adopt";
     match head(ground) {
         Ok(Some(_)) => {}
@@ -89,6 +95,9 @@ pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn checkpoint(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    if !ground.has_settings {
+        return AFTER_SETTINGS.to_owned();
+    }
     const TAMPERED: &str = "somebody changed the ledger or the checkpoint; see: handoffd audit verify";
     let Ok(Some(Committed { head, .. })) = head(ground) else { return NONE.to_owned() };
     let checkpoint = match read_checkpoint(&ground.files.checkpoint()) {
