@@ -53,6 +53,9 @@ pub const IN_FLIGHT_LISTED_MAX: usize = 1_000;
 /// How many handoffs a message may have led to for all of them to be named.
 pub const MESSAGE_HANDOFFS_LISTED_MAX: usize = 20;
 
+/// What is shown of one line of a message that another program has made.
+pub const MESSAGE_LINE_CHARS_MAX: usize = 500;
+
 /// Messages that were held back by the mention phase and are remembered, so that duplicates are counted; and mentions
 /// that were marked as false positives and are remembered, so that none is counted twice.
 pub const SHADOW_CLAIMS_MAX: usize = 10_000;
@@ -100,6 +103,9 @@ pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Decisions that may wait to be sequenced and made durable.
 pub const WAITING_DECISIONS_MAX: usize = 10_000;
+
+/// What the clock that stamps files may take for one step: two writes within it may look like one.
+pub const FILE_CLOCK_STEP_MS: u64 = 100;
 
 /// How often the writer looks whether the ledger could be written, while it has nothing to write.
 pub const IDLE_CHECK_MS: u64 = 500;
@@ -229,9 +235,10 @@ pub const VIEW_JOURNAL_BYTES_MAX: i64 = 64 * 1024 * 1024;
 pub const VIEW_GATHER_MS: u64 = 300;
 pub const VIEW_GATHER_ENTRIES: usize = 6_000;
 
-/// Prepared statements of a connection, and words with their numbers, that are kept at hand.
+/// Prepared statements of a connection, words with their numbers, and newest runs of entries, that are kept at hand.
 pub const VIEW_STATEMENTS_MAX: usize = 64;
 pub const VIEW_WORDS_AT_HAND_MAX: usize = 10_000;
+pub const VIEW_RUNS_AT_HAND_MAX: usize = 1_000;
 
 /// How often a write to the views is tried.
 pub const VIEW_TRIES_MAX: usize = 50;
@@ -288,6 +295,16 @@ pub const CONSOLE_CODES_LISTED: usize = 8;
 pub const CONSOLE_VALUE_CHARS: usize = 160;
 pub const CONSOLE_TREE_LINES_MAX: usize = 4_000;
 pub const CONSOLE_CHILDREN_LISTED: usize = 50;
+/// A place in the console as an address that a login leads back to.
+pub const CONSOLE_PLACE_BYTES_MAX: usize = 6 * 1024;
+/// What an address remembers of the way back through a list.
+pub const CONSOLE_TRAIL_BYTES: usize = 2 * 1024;
+
+/// A start that failed with less room than this failed for want of it.
+pub const START_ROOM_BYTES_MIN: u64 = 4 * 1024 * 1024;
+
+/// How long a browser is watched that is being started: one that fails, fails soon.
+pub const BROWSER_START_MS: u64 = 3_000;
 
 /// How often a stream of the console looks whether its session still holds.
 pub const CONSOLE_LOOK_MS: u64 = 1_000;

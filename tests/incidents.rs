@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use handoffd::callers::Role;
+use handoffd::gates::Gate;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -67,4 +70,14 @@ fn the_threat_model_has_the_whole_list_and_names_a_test_that_there_is() {
     }
     let tests = all_tests();
     assert!(named(&page).any(|name| tests.contains(name)));
+    for role in Role::ALL {
+        let row = format!("\n| {role}");
+        assert!(page.contains(&row), "{role} has no row");
+    }
+    for gate in Gate::ALL {
+        assert!(page.contains(&format!("\n| {}", gate.id())), "{} has no row", gate.id());
+    }
+    for gate in ["G0 ", "G1 ", "G2 ", "G3 ", "G4 "] {
+        assert!(page.contains(&format!("\n| {gate}")), "{gate}has no row");
+    }
 }

@@ -59,11 +59,11 @@ impl GrantRefusal {
         Self { code: GrantCode::Expired, path: REFERENCE, message, hint: ASK }
     }
 
-    /// Made before the ledger was restored from a backup: how often it was used since the backup is forgotten.
+    /// Made before a new epoch began: how often it was used since may be forgotten.
     pub(super) fn void(made_at: Timestamp, since: Timestamp) -> Self {
         let message = format!(
-            "the grant is of {made_at}; this gateway was restored from a backup at {since}, and what came \
-             before is void"
+            "the grant is of {made_at}; the ledger has forgotten claims and began a new epoch at {since}, which \
+             makes it void"
         );
         Self { code: GrantCode::Expired, path: REFERENCE, message, hint: ASK }
     }

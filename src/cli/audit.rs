@@ -75,6 +75,14 @@ pub(super) struct List {
     #[arg(long, value_name = "ID")]
     correlation: Option<String>,
 
+    /// Only entries of handoffs from or to this agent, and those that it sent
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+
+    /// Only entries of handoffs on this route, of the route itself, and what names it
+    #[arg(long, value_name = "ROUTE")]
+    route: Option<String>,
+
     /// Only entries with this code
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
@@ -153,7 +161,14 @@ impl AuditCommand {
             Self::Checkpoint => {
                 let checkpoint =
                     read_checkpoint(&files.checkpoint()).map_err(|fault| Failure(fault.to_string()))?;
-                let checkpoint = checkpoint.ok_or_else(|| Failure::new("there is no checkpoint yet"))?;
+                let none = || {
+                    Failure(format!(
+                        "there is no checkpoint yet: one is left after {} entries and when the gateway stops, and a running \
+                         gateway signs one for whoever asks for /v1/audit/checkpoint",
+                        limits::CHECKPOINT_ENTRIES
+                    ))
+                };
+                let checkpoint = checkpoint.ok_or_else(none)?;
                 context.printer.value(&checkpoint);
                 Ok(Exit::Done)
             }
@@ -194,6 +209,8 @@ impl List {
             handoff_id: self.handoff.as_deref(),
             correlation_id: self.correlation.as_deref(),
             code: self.code.as_deref(),
+            agent: self.agent.as_deref(),
+            route: self.route.as_deref(),
             decision: self.decision.as_deref(),
             from: self.from,
             to: self.to,

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::{Context, Exit, Failure, read_input};
 use crate::callers::TokenFiles;
 use crate::gateway::{Files, WorkspaceLock};
-use crate::json::printable;
+use crate::json::printable_up_to;
 use crate::limits;
 use crate::settings::Effective;
 use base::{Base, below};
@@ -490,7 +490,8 @@ impl Client {
 
 /// Another program's text, in one line.
 fn plain_line(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| printable(line.trim())).collect();
+    let lines: Vec<String> =
+        text.lines().map(|line| printable_up_to(limits::MESSAGE_LINE_CHARS_MAX, line.trim())).collect();
     lines.join("; ")
 }
 

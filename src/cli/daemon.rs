@@ -1,5 +1,6 @@
 //! The running gateway: opens the workspace, serves it, watches its rules, and lets go of it in order.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,15 +128,32 @@ impl Daemon {
     }
 }
 
-/// Ready when a signal says stop; SIGHUP has the rules read again.
+/// Ready when a signal says stop. SIGHUP has the rules read again, or says that the terminal is gone.
 fn signals(bell: Bell) -> std::io::Result<impl Future<Output = ()>> {
     let mut hang_up = signal(SignalKind::hangup())?;
+    let began_at_terminal = is_at_terminal();
+    let (tell, told) = tokio::sync::oneshot::channel::<()>();
     tokio::spawn(async move {
         while hang_up.recv().await.is_some() {
+            if began_at_terminal && !is_at_terminal() {
+                let _ = tell.send(());
+                return;
+            }
             bell.ring();
         }
     });
-    told_to_stop()
+    let stop = told_to_stop()?;
+    Ok(async move {
+        tokio::select! {
+            () = stop => {}
+            Ok(()) = told => {}
+        }
+    })
+}
+
+/// Does a person see it? One that is closed is a terminal no more.
+fn is_at_terminal() -> bool {
+    std::io::stdin().is_terminal() || std::io::stdout().is_terminal() || std::io::stderr().is_terminal()
 }
 
 /// Ready when SIGTERM or Ctrl-C says stop.

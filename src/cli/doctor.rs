@@ -1,7 +1,7 @@
 //! `handoffd doctor`: everything that could be wrong with a workspace, each with what to do.
 //!
-//! A check is a function that adds what it finds and returns what to say when it found nothing. Nothing is
-//! changed, and all of it works beside a running daemon.
+//! A check is a function that adds what it finds and returns what to say when it found nothing; one that cannot be made
+//! is skipped, and says so. Nothing is changed, and all of it works beside a running daemon.
 
 mod daemon;
 mod disk;
@@ -33,8 +33,21 @@ pub(super) struct Doctor;
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
+    /// It could not be looked at, so nobody knows.
+    Skip,
     Warn,
     Fail,
+}
+
+impl Level {
+    /// In the output for people, and for programs.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Skip => ("skip", "skipped"),
+            Self::Warn => ("warn", "warn"),
+            Self::Fail => ("fail", "fail"),
+        }
+    }
 }
 
 /// One thing that is not as it should be.
@@ -49,6 +62,12 @@ struct Finding {
 struct Findings(Vec<Finding>);
 
 impl Findings {
+    /// The check could not be made, and why. Nothing else is to be said then.
+    fn skip(&mut self, why: &str) -> String {
+        self.0.push(Finding { level: Level::Skip, what: why.to_owned(), fix: String::new() });
+        String::new()
+    }
+
     fn warn(&mut self, what: impl Into<String>, fix: impl Into<String>) {
         self.0.push(Finding { level: Level::Warn, what: what.into(), fix: fix.into() });
     }
@@ -132,7 +151,7 @@ impl Doctor {
         let count = |level: Level| {
             found.iter().flat_map(|(.., findings)| findings).filter(|finding| finding.level == level).count()
         };
-        let (warnings, failures) = (count(Level::Warn), count(Level::Fail));
+        let (warnings, failures, skipped) = (count(Level::Warn), count(Level::Fail), count(Level::Skip));
         if context.printer.is_json() {
             let mut rows = Vec::new();
             for (name, good, findings) in &found {
@@ -140,14 +159,18 @@ impl Doctor {
                     rows.push(json!({"check": name, "level": "ok", "message": good}));
                 }
                 for Finding { level, what, fix } in findings {
-                    let level = if *level == Level::Warn { "warn" } else { "fail" };
-                    rows.push(json!({"check": name, "level": level, "message": what, "fix": fix}));
+                    let mut row = json!({"check": name, "level": level.words().1, "message": what});
+                    if let Some(members) = row.as_object_mut().filter(|_| !fix.is_empty()) {
+                        members.insert("fix".to_owned(), fix.as_str().into());
+                    }
+                    rows.push(row);
                 }
             }
             context.printer.value(&json!({
                 "ok": failures == 0,
                 "warnings": warnings,
                 "failures": failures,
+                "skipped": skipped,
                 "checks": rows,
             }));
         } else {
@@ -156,16 +179,27 @@ impl Doctor {
                     context.printer.line(&format!("{GREEN}ok{GREEN:#}    {name:<12}  {}", one_line(good)));
                 }
                 for Finding { level, what, fix } in findings {
-                    let (style, word) = if *level == Level::Warn { (YELLOW, "warn") } else { (RED, "fail") };
+                    let style = match level {
+                        Level::Skip => DIM,
+                        Level::Warn => YELLOW,
+                        Level::Fail => RED,
+                    };
+                    let word = level.words().0;
                     context.printer.line(&format!("{style}{word}{style:#}  {name:<12}  {}", one_line(what)));
-                    context.printer.line(&format!("      {:<12}  {DIM}{}{DIM:#}", "", one_line(fix)));
+                    if !fix.is_empty() {
+                        context.printer.line(&format!("      {:<12}  {DIM}{}{DIM:#}", "", one_line(fix)));
+                    }
                 }
             }
-            let summary = match (warnings, failures) {
+            let mut summary = match (warnings, failures) {
+                (0, 0) if skipped > 0 => "nothing wrong was found".to_owned(),
                 (0, 0) => "nothing is wrong".to_owned(),
                 (warnings, 0) => format!("nothing fails, {warnings} to look at"),
                 (warnings, failures) => format!("{failures} to mend, {warnings} to look at"),
             };
+            if skipped > 0 {
+                summary.push_str(&format!(", {skipped} not looked at"));
+            }
             context.printer.line(&format!("\n{summary}"));
         }
         Ok(if failures == 0 { Exit::Done } else { Exit::Refused })

@@ -16,6 +16,8 @@ pub(super) enum LedgerCommand {
     Purge(Purge),
     /// Copy the ledger to a database or back, and let the copy take its place
     Copy(super::ledger_copy::Copy),
+    /// Say what a database has lost, and which history counts
+    Settle(super::ledger_settle::Settle),
 }
 
 /// Drop the bodies of old entries; the chain stays as it is. Works beside a running daemon.
@@ -38,6 +40,7 @@ impl LedgerCommand {
         match self {
             Self::Purge(purge) => purge.run(context),
             Self::Copy(copy) => copy.run(context),
+            Self::Settle(settle) => settle.run(context),
         }
     }
 }

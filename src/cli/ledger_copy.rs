@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::printer::{GREEN, Progress};
 use super::{Context, Exit, Failure};
-use crate::gateway::{MoveFault, Moved, Moving, Place, move_ledger};
+use crate::gateway::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
 use crate::ledger::AppendFault;
 use crate::ledger::postgres::PostgresFault;
 
@@ -24,6 +24,11 @@ pub(super) struct Copy {
     /// Where to: the same
     #[arg(long, value_name = "PLACE", value_parser = parse_place)]
     to: Place,
+
+    /// Delete another ledger that is in the target's database, if it has no decision and nothing else that somebody
+    /// asked for: a gateway was started on it by mistake
+    #[arg(long)]
+    replace: bool,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what clap takes as a parser returns a result")]
@@ -43,7 +48,8 @@ impl Copy {
             return Err(Failure::new("source and target are the same"));
         }
         let mut bars = Bars { context, copying: None, verifying: None };
-        let moved = move_ledger(&self.from, &self.to, &mut |so_far| bars.tell(so_far));
+        let replacing = if self.replace { Replacing::Yes } else { Replacing::No };
+        let moved = move_ledger(&self.from, &self.to, replacing, &mut |so_far| bars.tell(so_far));
         drop(bars);
         match moved {
             Ok(moved) => {
@@ -128,11 +134,15 @@ fn said(context: &Context, moved: &Moved) {
 fn exit(fault: &MoveFault) -> Exit {
     match fault {
         MoveFault::Lock(_)
-        | MoveFault::Database(PostgresFault::Unreachable(_) | PostgresFault::Refused(_))
+        | MoveFault::Database(
+            PostgresFault::Unreachable(_) | PostgresFault::Refused(_) | PostgresFault::NoLedger,
+        )
         | MoveFault::Append(AppendFault::NotDurable(_) | AppendFault::Unsettled(_)) => Exit::Unavailable,
         MoveFault::SourceClosed { .. }
         | MoveFault::TargetInUse(_)
         | MoveFault::TargetDiffers { .. }
+        | MoveFault::TargetTaken { .. }
+        | MoveFault::NotReplaced(_)
         | MoveFault::SourceDamaged { .. }
         | MoveFault::OtherHead
         | MoveFault::Unsound(_)

@@ -11,7 +11,12 @@ use crate::settings::{Log, LogFormat};
 pub(super) fn start(log: &Log) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(&log.level).map_err(|error| Failure(format!("log.level: {error}")))?;
     let terminal = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written, because the terminal or whoever read the pipe is gone, is lost: saying so on the same
+    // standard error would fail as well, and end whoever wanted to log it.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let as_text = match log.format {
         LogFormat::Text => true,
         LogFormat::Json => false,

@@ -7,7 +7,7 @@ use crate::callers::TokenFiles;
 use crate::gateway::{Files, Sharing, closed, public_key};
 use crate::ledger::postgres::Database;
 use crate::ledger::{Closing, Source};
-use crate::settings::{Effective, LedgerUrl};
+use crate::settings::{Effective, LedgerUrl, Problem};
 
 /// The ledger of a workspace. One that was served in memory has left nothing; its files are the workspace's own.
 ///
@@ -21,13 +21,8 @@ pub(super) fn ledger(workspace: &Path) -> Result<Source, Failure> {
 
 /// The same, or the files that were left behind when they were copied to a database, and a word on that.
 pub(super) fn ledger_or_left_behind(workspace: &Path) -> Result<(Source, Option<String>), Failure> {
-    let effective = Effective::load(workspace, Vec::new()).map_err(|found| {
-        let lines: Vec<String> = found.iter().map(|problem| format!("\n  {problem}")).collect();
-        Failure(format!(
-            "the settings cannot be used, so it is not known where the ledger is{}",
-            lines.concat()
-        ))
-    })?;
+    let effective = Effective::load(workspace, Vec::new())
+        .map_err(|found| unusable(&found, "it is not known where the ledger is"))?;
     match effective.settings.ledger.url {
         LedgerUrl::Segments | LedgerUrl::Memory => {
             let files = Files::of(workspace);
@@ -43,12 +38,21 @@ pub(super) fn ledger_or_left_behind(workspace: &Path) -> Result<(Source, Option<
     }
 }
 
+/// Settings that cannot be used, with everything that is wrong with them, and what follows from that.
+pub(super) fn unusable(found: &[Problem], so: &str) -> Failure {
+    let lines: Vec<String> = found.iter().map(|problem| format!("\n  {problem}")).collect();
+    Failure(format!("the settings cannot be used, so {so}{}", lines.concat()))
+}
+
 fn left_behind(mark: &Closing) -> Option<String> {
     match mark {
         Closing::Copied { to } if to.starts_with("postgres://") => Some(format!(
             "the ledger of this workspace is closed: {mark}; set HANDOFFD_LEDGER_URL or `[ledger] url` in handoffd.toml to it"
         )),
-        Closing::Copied { .. } | Closing::Unfinished { .. } => None,
+        Closing::Copied { .. }
+        | Closing::Unfinished { .. }
+        | Closing::Lost { .. }
+        | Closing::Settled { .. } => None,
     }
 }
 

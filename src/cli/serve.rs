@@ -8,16 +8,16 @@ use clap::Args;
 use super::client::workspace_flag;
 use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
-use super::{Context, Exit, Failure, init, logging};
+use super::{Context, Exit, Failure, disk, init, logging, place};
 use crate::callers::AdminFile;
 use crate::gateway::{Files, Starting};
 use crate::ledger::Keeping;
-use crate::settings::{Effective, Flag, Problem};
+use crate::settings::{Effective, Flag};
 
 /// Run the gateway.
 ///
 /// An empty workspace is filled with an example first. Policies, keys and tokens are read again when they change
-/// and on SIGHUP; SIGTERM and Ctrl-C finish what is under way and stop. Exit: 0 stopped, 2 wrong settings,
+/// and on SIGHUP; SIGTERM, Ctrl-C and the end of the terminal that it was started in finish what is under way and stop. Exit: 0 stopped, 2 wrong settings,
 /// 3 the workspace cannot be served.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
@@ -77,7 +77,7 @@ impl SettingFlags {
 impl Serve {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let effective = Effective::load(context.workspace.root(), self.settings.given())
-            .map_err(|found| problems(&found))?;
+            .map_err(|found| place::unusable(&found, "nothing is started"))?;
         for warning in &effective.warnings {
             context.printer.note(warning);
         }
@@ -97,7 +97,10 @@ impl Serve {
                     "this workspace was restored from a backup and has no policies/routes.json: put its policies/ back first",
                 ));
             }
-            let made = init::scaffold(context.workspace.root())?.made.len();
+            let made = match init::scaffold(context.workspace.root()) {
+                Ok(scaffold) => scaffold.made.len(),
+                Err(failure) => return Ok(unavailable(context, failure)),
+            };
             tracing::info!(files = made, "the workspace was empty; it has an example to start from now");
         }
         let starting = if self.put_in_force { Starting::Load } else { Starting::Join };
@@ -108,10 +111,7 @@ impl Serve {
         drop(bar);
         let daemon = match opened {
             Ok(daemon) => daemon,
-            Err(Failure(why)) => {
-                context.printer.error(&why);
-                return Ok(Exit::Unavailable);
-            }
+            Err(failure) => return Ok(unavailable(context, failure)),
         };
         self.greet(context, &daemon);
         daemon.run()?;
@@ -156,7 +156,11 @@ impl Serve {
     }
 }
 
-fn problems(found: &[Problem]) -> Failure {
-    let lines: Vec<String> = found.iter().map(|problem| format!("\n  {problem}")).collect();
-    Failure::new(format!("the settings cannot be used, so nothing is started{}", lines.concat()))
+/// Says why it cannot be served, and what to do where that is the disk's.
+fn unavailable(context: &Context, Failure(why): Failure) -> Exit {
+    context.printer.error(&why);
+    if let Some(remedy) = disk::remedy(context.workspace.root()) {
+        context.printer.note(&remedy);
+    }
+    Exit::Unavailable
 }

@@ -3,21 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use askama::Template;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
 use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value as Json;
 
 use super::form::{Fields, encoded};
-use super::frame::{Frame, Who, page, problem_page, see_other};
+use super::frame::{Frame, Who, problem_page, see_other};
 use super::tree::Extent;
-use super::{Console, acts, assets, export, live, pages, verification};
-use crate::callers::{Act, Caller, Look, Session};
-use crate::http::{Ask, Kind, Problem, percent_decoded};
+use super::{Console, acts, assets, export, live, login, pages, verification};
+use crate::callers::{Act, Look, Session};
+use crate::http::{Ask, Kind, Problem, percent_decoded, weigh};
 use crate::limits;
-use crate::os::{clock, random};
+use crate::os::clock;
 use crate::proposal::Proposal;
 use crate::timestamp::Timestamp;
 
@@ -27,6 +26,11 @@ const LOOK: &str = "x-handoffd-look";
 /// Only from here, nothing inline, and framed by nobody.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What a person can do about a request that is too heavy: of a browser's headers, only cookies grow.
+const TOO_MANY_COOKIES: &str = "most likely other programs at this address have left many cookies in your browser, which \
+                                it sends along: delete the cookies of this site, or open the console under another name \
+                                of this machine, such as localhost";
 
 pub(super) async fn enter(console: Arc<Console>, request: Request) -> Response {
     let began = Instant::now();
@@ -117,6 +121,9 @@ async fn answer(console: Arc<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let now = clock::now();
     let outside = |problem: &Problem| problem_page(Frame::outside("", now), problem);
+    if let Err(problem) = weigh(&parts, console.app.settings.server.header_bytes_max) {
+        return outside(&problem.hint(TOO_MANY_COOKIES));
+    }
     let unreadable = || Problem::new(Kind::NotFound, "the address is not percent-encoded UTF-8");
     let below = parts.uri.path().strip_prefix("/console").unwrap_or_default();
     let place: Option<Vec<String>> =
@@ -149,13 +156,14 @@ async fn answer(console: Arc<Console>, request: Request) -> Response {
             return outside(&problem);
         }
     }
-    match (is_get, place.as_slice()) {
-        (true, ["login"]) => return login_page(&console, &fields, None, now),
-        (false, ["login"]) => return log_in(&console, &fields, now),
-        (true, ["enter"]) => return follow_link(&console, &parts.headers, &fields, now),
+    let secret = login::secret(&parts.headers, &console).unwrap_or_default().to_owned();
+    let way_in = login::WayIn { console: &console, secret: &secret, fields: &fields, now };
+    match (&parts.method, place.as_slice()) {
+        (&Method::GET | &Method::HEAD, ["login"]) => return way_in.show(),
+        (&Method::POST, ["login"]) => return way_in.log_in(),
+        (&Method::GET, ["enter"]) => return way_in.follow_link(&parts.headers),
         _ => {}
     }
-    let secret = cookie(&parts.headers, &cookie_name(&console)).unwrap_or_default().to_owned();
     let look = if parts.headers.contains_key(LOOK) || place == ["live"] { Look::Page } else { Look::Person };
     let roster = console.app.rules.current().roster;
     let Some(session) = console.app.sessions.find(&secret, &roster, now, look) else {
@@ -163,9 +171,10 @@ async fn answer(console: Arc<Console>, request: Request) -> Response {
             let wanted = parts.uri.path_and_query().map_or("/console", |wanted| wanted.as_str());
             return see_other(&format!("/console/login?next={}", encoded(wanted)));
         }
-        let problem = Problem::new(Kind::AuthRequired, "the session is over, and nothing was done")
-            .hint("log in again at /console/login");
-        return outside(&problem);
+        return match look {
+            Look::Person => way_in.too_late(&place),
+            Look::Page => outside(&Problem::new(Kind::AuthRequired, "the session is over")),
+        };
     };
     if !is_get && !same(fields.text("form"), &session.form_word) {
         let problem = Problem::new(Kind::Forbidden, "the form does not belong to this session")
@@ -205,7 +214,7 @@ async fn serve(visit: &Visit, is_get: bool, place: &[&str]) -> Result<Response, 
         (true, ["act", name]) => acts::confirm(visit, name).await,
         (false, ["act", name]) => acts::perform(visit, name).await,
         (true, ["live"]) => live::follow(visit),
-        (false, ["logout"]) => Ok(log_out(visit)),
+        (false, ["logout"]) => Ok(login::log_out(visit)),
         _ => Err(Problem::new(Kind::NotFound, "there is no such page").hint("its sections are in the menu")),
     }
 }
@@ -248,115 +257,9 @@ fn same(given: &str, expected: &str) -> bool {
         && given.bytes().zip(expected.bytes()).fold(0, |all, (one, other)| all | (one ^ other)) == 0
 }
 
-/// Named after the ledger: two gateways on one machine share a browser's cookies.
-fn cookie_name(console: &Console) -> String {
-    let topic: String = console.app.gateway.topic_id().chars().filter(char::is_ascii_alphanumeric).collect();
-    format!("handoffd_{topic}")
-}
-
-fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    all.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
-}
-
-fn set_cookie(console: &Console, response: &mut Response, value: &str, seconds: i64) {
-    let secure = if console.app.settings.tls.certificate.is_some() { "; Secure" } else { "" };
-    let name = cookie_name(console);
-    let text = format!("{name}={value}; Path=/console; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
-    if let Ok(value) = HeaderValue::from_str(&text) {
-        response.headers_mut().insert(header::SET_COOKIE, value);
-    }
-}
-
-#[derive(Template)]
-#[template(path = "login.html")]
-struct LoginPage {
-    frame: Frame,
-    next: String,
-    problem: Option<&'static str>,
-}
-
-fn login_page(console: &Console, fields: &Fields, problem: Option<&'static str>, now: Timestamp) -> Response {
-    let next = own_place(fields.text("next"));
-    let status = if problem.is_some() { StatusCode::FORBIDDEN } else { StatusCode::OK };
-    let mut response = page(status, &LoginPage { frame: Frame::outside("Log in", now), next, problem });
-    if problem.is_some() {
-        set_cookie(console, &mut response, "", 0);
-    }
-    response
-}
-
-fn log_in(console: &Console, fields: &Fields, now: Timestamp) -> Response {
-    let roster = console.app.rules.current().roster;
-    let caller = roster.find(fields.text("token"), now).cloned();
-    let Some(caller) = caller else {
-        return login_page(console, fields, Some("This token is unknown, has expired, or was revoked."), now);
-    };
-    begin(console, &caller, &own_place(fields.text("next")), now).unwrap_or_else(|| {
-        let only =
-            "The console is for operators, auditors and administrators; this token is for something else.";
-        login_page(console, fields, Some(only), now)
-    })
-}
-
-/// A link is followed from a terminal. From another site it could put somebody into a session that is not theirs.
-fn follow_link(console: &Console, headers: &HeaderMap, fields: &Fields, now: Timestamp) -> Response {
-    let from = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok()).unwrap_or("none");
-    let roster = console.app.rules.current().roster;
-    let caller = match from {
-        "none" | "same-origin" => console.app.sessions.follow(fields.text("link"), &roster, now),
-        _ => None,
-    };
-    let spent = "This link was used before, is too old, or was not opened from a terminal. Run handoffd console for a new one.";
-    let begun = caller.and_then(|caller| begin(console, &caller, "/console", now));
-    begun.unwrap_or_else(|| login_page(console, fields, Some(spent), now))
-}
-
-fn begin(console: &Console, caller: &Caller, next: &str, now: Timestamp) -> Option<Response> {
-    let random = random::secret_bytes::<32>().ok()?;
-    let secret = console.app.sessions.begin(caller, &random, now)?;
-    tracing::info!(name = caller.name().as_str(), role = caller.role().as_str(), "a console session began");
-    let mut response = see_other(next);
-    set_cookie(console, &mut response, secret.expose(), limits::SESSION_S);
-    Some(response)
-}
-
-fn log_out(visit: &Visit) -> Response {
-    visit.console.app.sessions.end(&visit.secret);
-    let mut response = see_other("/console/login");
-    set_cookie(&visit.console, &mut response, "", 0);
-    response
-}
-
-/// A place in the console, whatever was asked for.
-fn own_place(wanted: &str) -> String {
-    let rest = wanted.strip_prefix("/console");
-    let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
-        && wanted.chars().all(|c| c.is_ascii_graphic() && c != '\\');
-    if is_own { wanted.to_owned() } else { "/console".to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn after_a_login_nobody_is_sent_elsewhere() {
-        for own in ["/console", "/console/handoffs?route=a%20b", "/console?x=1"] {
-            assert_eq!(own_place(own), own);
-        }
-        for foreign in [
-            "",
-            "//evil.example",
-            "https://evil.example",
-            "/consoles",
-            "/v1/state",
-            "/console/\\x",
-            "/console\n",
-        ] {
-            assert_eq!(own_place(foreign), "/console", "{foreign}");
-        }
-    }
 
     #[test]
     fn a_form_comes_from_here_only_if_the_browser_says_so() {
@@ -379,13 +282,5 @@ mod tests {
         ] {
             assert!(!check(origin, site), "{origin:?} {site:?}");
         }
-    }
-
-    #[test]
-    fn a_cookie_is_found_among_others() {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::COOKIE, HeaderValue::from_static("a=1; handoffd_x=abc; b=2"));
-        assert_eq!(cookie(&headers, "handoffd_x"), Some("abc"));
-        assert_eq!(cookie(&headers, "handoffd_"), None);
     }
 }

@@ -10,7 +10,6 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::door::Visit;
 use super::facts::Facts;
-use super::form::query;
 use super::pages::filters;
 use crate::callers::Caller;
 use crate::http::{App, Ask, Kind, Problem};
@@ -63,9 +62,7 @@ enum Form {
 
 /// All handoffs that the filters let through, page by page as they are taken.
 async fn rows(visit: &Visit, form: Form) -> Result<Response, Problem> {
-    let given = filters(visit);
-    let given = given.iter().filter(|(_, value)| !value.is_empty());
-    let mut filters = query(given.map(|(name, value)| (*name, value.as_str())));
+    let mut filters = filters(visit).query();
     if !filters.is_empty() {
         filters.push('&');
     }

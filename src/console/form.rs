@@ -46,6 +46,13 @@ impl Fields {
         query(rest.chain([(name, value)]))
     }
 
+    /// Everything but these names, as a query.
+    pub(super) fn query_without(&self, names: &[&str]) -> String {
+        let rest =
+            self.0.iter().filter(|(known, value)| !names.contains(&known.as_str()) && !value.is_empty());
+        query(rest.map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
     /// These names and their values, where there are any, as a query.
     pub(super) fn query_of(&self, names: &[&str]) -> String {
         let given = names.iter().filter_map(|name| Some((*name, self.get(name)?)));
@@ -101,5 +108,6 @@ mod tests {
         assert_eq!(fields.query_of(&["empty", "agents"]), "agents=a%2C%20b");
         let fields = Fields::read("form=word&id=a%20b&whole=no").unwrap();
         assert_eq!(fields.query_with("whole", "yes"), "id=a%20b&whole=yes");
+        assert_eq!(fields.query_without(&["form", "whole"]), "id=a%20b");
     }
 }

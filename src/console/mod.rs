@@ -4,7 +4,7 @@
 //! to date. Whatever is shown or done goes through the API from inside (`http/inside.rs`): the same table, rights,
 //! checks and handlers, so there is nothing to do here that the API does not do, and the ledger has the person's name.
 //!
-//! `door.rs` stands before every page: session, form word, headers. `pages/` has one file for each page, `acts/` what
+//! `door.rs` stands before every page: session, form word, headers; `login.rs` is the way in. `pages/` has one file for each page, `acts/` what
 //! a person does with a confirmation before it, `tree.rs` and `facts.rs` how untrusted JSON becomes text.
 //!
 //! Deliberately absent: markup that is put together by hand. Every text reaches a page through a template, which
@@ -16,12 +16,16 @@ mod chart;
 mod door;
 mod export;
 mod facts;
+mod filters;
 mod flash;
 mod form;
 mod frame;
 mod kept;
+mod listing;
 mod live;
+mod login;
 mod pages;
+mod paging;
 mod prose;
 mod tree;
 mod verification;

@@ -1,4 +1,5 @@
-//! Epochs: a ledger that was restored from a backup has forgotten what was claimed after the backup was made.
+//! Epochs: a ledger that was restored from a backup has forgotten what was claimed after the backup was made, and one that
+//! lost its end and goes on without it what was claimed in the lost entries.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +74,7 @@ impl Stamps {
 }
 
 fn restored(since: Timestamp) -> String {
-    format!("this gateway was restored from a backup at {since}, and what came before is void")
+    format!("the ledger has forgotten claims and began a new epoch at {since}; what came before is void")
 }
 
 /// Something that no longer counts.

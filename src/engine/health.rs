@@ -41,6 +41,14 @@ impl Health {
         }
     }
 
+    /// It was seen then, and what there was has been taken in since.
+    pub(super) fn was_current(&self, then: Instant) {
+        if let Some(current) = &self.current {
+            let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+            *current = then.max(*current);
+        }
+    }
+
     pub(super) fn behind_for(&self) -> Option<Duration> {
         let current = self.current.as_ref()?;
         Some(current.lock().unwrap_or_else(PoisonError::into_inner).elapsed())

@@ -114,8 +114,9 @@ impl<'t> Line<'t> {
             if !self.writing && self.gathers_for().is_none() && self.ship().is_err() {
                 return;
             }
-            // What was written here may have left something to record, and no message will come of it.
-            while !self.writing && !self.is_shared && !self.batch.is_empty() {
+            // What was written here may have left something to record, or have been the last before a stop that was heard
+            // with it: no message will come of either.
+            while !self.writing && !self.is_shared && (self.stopping || !self.batch.is_empty()) {
                 if self.ship().is_err() {
                     return;
                 }

@@ -105,8 +105,12 @@ impl std::fmt::Display for EngineFault {
 
 impl std::error::Error for EngineFault {}
 
-/// Called once with the decision, when it is durable, or with why there is none.
+/// Called once with the decision, when it is durable and those who follow show it, or with why there is none.
 pub type Reply = Box<dyn FnOnce(Result<Arc<Decided>, EngineFault>) + Send>;
+
+/// Called with the decision as soon as it is durable, while those who follow are still told. Not called for one that was
+/// made before, nor where there is none.
+pub type Ahead = Box<dyn FnOnce(Arc<Decided>) + Send>;
 
 /// Hears what the engine does, to count it. Called on the engine's own threads: it must not wait.
 pub trait Observer: Send + Sync {
@@ -280,6 +284,14 @@ impl EngineHandle {
     pub fn submit(&self, candidate: Candidate, reply: Reply) -> Result<(), EngineFault> {
         self.take_places(1)?;
         let asked = Asked::new(candidate, self.counted(reply));
+        self.send(Message::Ask(Waiting::Decision(asked)))
+    }
+
+    /// The same for somebody who makes an answer ready while the state file is being published. It may leave only when
+    /// `reply` was called.
+    pub fn submit_ahead(&self, candidate: Candidate, ahead: Ahead, reply: Reply) -> Result<(), EngineFault> {
+        self.take_places(1)?;
+        let asked = Asked { ahead: Some(ahead), ..Asked::new(candidate, self.counted(reply)) };
         self.send(Message::Ask(Waiting::Decision(asked)))
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Standing {
     pub(super) gateway_seq: u64,
     pub(super) policy_digest: Option<String>,
     pub(super) credentials: Arc<Credentials>,
-    /// Of a ledger that was restored from a backup.
+    /// Of a ledger that has forgotten claims: a restored one, or one that lost its end.
     pub(super) epoch: Option<Arc<Epoch>>,
     pub(super) grants: GrantBook,
     pub(super) inbox: Inbox,

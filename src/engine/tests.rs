@@ -1,3 +1,4 @@
+mod ahead;
 mod beside;
 mod epochs;
 mod people;
@@ -451,6 +452,23 @@ fn a_line_that_is_too_long_is_refused_at_once() {
     }
     engine.stop();
     assert_eq!(open(directory.path()).head().sequence, 9);
+}
+
+/// The last one is written where it was decided, and nobody tells that thread that it was.
+#[test]
+fn a_stop_that_is_heard_with_the_last_decision_is_not_forgotten() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let setup = Setup::new(Box::new(open(directory.path())), None, Box::new(world.clone()));
+    let engine = EngineHandle::start(setup, std::iter::empty()).unwrap();
+    let spec = handoff("hs_00000001", "key-00000001");
+    let last = candidate(&spec, "decision-router", &world);
+    // Nothing is decided while the desk is held, so both are in line when it is let go.
+    let held = engine.shared.desk.lock();
+    engine.submit(last, Box::new(drop)).unwrap();
+    engine.shared.inbox.send(Message::Stop).unwrap();
+    drop(held);
+    engine.stop();
+    assert_eq!(open(directory.path()).head().sequence, 3);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::line::{Hands, Line};
 use super::record::Decided;
 use super::sequencer::Sequencer;
 use super::writer::{Writer, WriterDesk};
-use super::{EngineFault, Observer, Reply};
+use super::{Ahead, EngineFault, Observer, Reply};
 use crate::ledger::{Batch, Bell, Entry, Follower, Head, Keeping, Log, Notice};
 
 pub(super) enum Message {
@@ -57,25 +57,39 @@ pub(super) enum Waiting {
 /// A candidate, and who waits for its decision.
 pub(super) struct Asked {
     pub(super) candidate: Box<Candidate>,
+    /// Who wants to know before those who follow are told.
+    pub(super) ahead: Option<Ahead>,
     pub(super) reply: Reply,
     pub(super) decided: Option<Arc<Decided>>,
 }
 
 impl Asked {
     pub(super) fn new(candidate: Candidate, reply: Reply) -> Self {
-        Self { candidate: Box::new(candidate), reply, decided: None }
+        Self { candidate: Box::new(candidate), ahead: None, reply, decided: None }
     }
 
     fn tell(self, result: Result<(), EngineFault>, observer: &dyn Observer) {
-        let decided = result.and_then(|()| self.decided.ok_or(EngineFault::Stopped));
+        let Self { ahead, reply, decided, .. } = self;
+        // Whoever still waits for the first word gets the last one only.
+        drop(ahead);
+        let decided = result.and_then(|()| decided.ok_or(EngineFault::Stopped));
         if let Ok(decided) = &decided {
             observer.decided(decided);
         }
-        (self.reply)(decided);
+        reply(decided);
     }
 }
 
 impl Waiting {
+    /// It is durable: whoever makes an answer ready may begin.
+    pub(super) fn tell_ahead(&mut self) {
+        if let Self::Decision(Asked { ahead, decided: Some(decided), .. }) = self
+            && let Some(ahead) = ahead.take()
+        {
+            ahead(decided.clone());
+        }
+    }
+
     pub(super) fn tell(self, result: Result<(), EngineFault>, observer: &dyn Observer) {
         match self {
             Self::Decision(asked) => asked.tell(result, observer),

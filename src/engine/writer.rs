@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::threads::{Job, Message, Waiting, Watch, Work, Written};
 use super::{Appended, EngineFault};
@@ -28,6 +28,8 @@ pub(super) struct Writer {
     known: Head,
     /// What was handed to the sequencer and not yet to those who follow.
     untold: Vec<Entry>,
+    /// When that was read, if it went up to the end of the ledger.
+    end_seen: Option<Instant>,
 }
 
 /// The sequencer has gone.
@@ -78,11 +80,7 @@ impl WriterDesk {
                     }
                 }
                 // Nothing to write: a good time to see whether it could be.
-                Err(RecvTimeoutError::Timeout) => {
-                    let health = writer.log.check().map_err(|fault| fault.to_string());
-                    writer.watch.health.set(health);
-                    Ok(())
-                }
+                Err(RecvTimeoutError::Timeout) => writer.idle(tell),
                 Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             };
             if done.is_err() {
@@ -100,7 +98,7 @@ impl Writer {
         looking: Arc<AtomicBool>,
     ) -> Self {
         let known = log.head();
-        Self { log, follower, watch, looking, known, untold: Vec::new() }
+        Self { log, follower, watch, looking, known, untold: Vec::new(), end_seen: None }
     }
 
     fn job(&mut self, Job { after, batch, waiting }: Job, tell: Tell<'_>) -> Result<(), Gone> {
@@ -126,13 +124,23 @@ impl Writer {
         }
     }
 
-    fn durable(&mut self, batch: Batch, waiting: Vec<Waiting>, tell: Tell<'_>) -> Result<(), Gone> {
+    /// Those who follow look after what they keep only while it could be recorded.
+    fn idle(&mut self, tell: Tell<'_>) -> Result<(), Gone> {
+        let health = self.log.check().map_err(|fault| fault.to_string());
+        let notice = if health.is_ok() { self.follower.idle() } else { None };
+        self.watch.health.set(health);
+        notice.map_or(Ok(()), |notice| tell(Message::Ask(Waiting::Notice(notice))))
+    }
+
+    fn durable(&mut self, batch: Batch, mut waiting: Vec<Waiting>, tell: Tell<'_>) -> Result<(), Gone> {
         let (entries, bytes) = (batch.entries().len(), batch.text().len());
         self.watch.observer.append_ended(Appended::Durable { entries, bytes });
         self.watch.health.set(Ok(()));
         self.watch.health.is_current();
         self.known = batch.head();
         self.watch.health.set_head(batch.head().sequence, batch.last_timestamp());
+        // Answers are made ready on other threads while this one tells those who follow.
+        waiting.iter_mut().for_each(Waiting::tell_ahead);
         // What a reply says is already where followers show it.
         let notice = self.follower.durable(batch.entries());
         for one in waiting {
@@ -171,6 +179,7 @@ impl Writer {
 
     /// What others have appended since; it is on its way to the sequencer when this returns.
     fn behind(&mut self) -> Result<Vec<Entry>, String> {
+        let began = Instant::now();
         let behind = self.log.behind(self.known);
         self.watch.health.set(behind.as_ref().map(drop).map_err(ToString::to_string));
         let news = behind.map_err(|fault| fault.to_string())?;
@@ -179,6 +188,8 @@ impl Writer {
             Some(last) => {
                 self.known = Head { sequence: last.sequence, running_hash: last.running_hash };
                 self.untold.extend_from_slice(&news);
+                // Others may append all the time, so that no look finds nothing new.
+                self.end_seen = ((news.len() as u64) < limits::PG_READ_ENTRIES).then_some(began);
             }
         }
         Ok(news)
@@ -196,6 +207,9 @@ impl Writer {
     fn taken(&mut self, tell: Tell<'_>) -> Result<(), Gone> {
         let untold = std::mem::take(&mut self.untold);
         let Some(last) = untold.last() else { return Ok(()) };
+        if let Some(then) = self.end_seen.take() {
+            self.watch.health.was_current(then);
+        }
         if let Some(time) = Timestamp::parse(&last.consensus_timestamp) {
             self.watch.health.set_head(last.sequence, time);
         }

@@ -41,6 +41,10 @@ impl<F: Follower> Follower for Checkpointer<F> {
         }
         self.next.durable(entries)
     }
+
+    fn idle(&mut self) -> Option<Notice> {
+        self.next.idle()
+    }
 }
 
 pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {

@@ -108,6 +108,10 @@ impl<F: Follower> Follower for HubFollower<F> {
         }
         notice
     }
+
+    fn idle(&mut self) -> Option<Notice> {
+        self.next.idle()
+    }
 }
 
 /// One who listens.

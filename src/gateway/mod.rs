@@ -11,11 +11,13 @@ mod closed;
 mod files;
 mod hub;
 mod lock;
+mod lost;
 mod moving;
 mod nonces;
 mod opened;
 mod probe;
 mod promotion;
+mod remembering;
 mod rules;
 mod sharing;
 mod sink;
@@ -33,7 +35,8 @@ pub use closed::closed;
 pub use files::Files;
 pub use hub::{Hub, Listener, Told};
 pub use lock::{Holder, LockFault, WorkspaceLock};
-pub use moving::{MoveFault, Moved, Moving, Place, move_ledger};
+pub use lost::{LostEntries, lost_entries};
+pub use moving::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
 pub use nonces::SharedNonces;
 pub use probe::Probe;
 pub use promotion::{EndToEnd, GateAsk, GateDecision, LookFault, Promoter, Undecided};
@@ -143,6 +146,14 @@ pub enum GatewayFault {
         why: Closing,
     },
     ClosedDatabase(Closing),
+    /// What the workspace remembers is of another ledger than is in the database.
+    OtherLedger {
+        path: PathBuf,
+        theirs: String,
+        found: String,
+    },
+    /// The workspace remembers a ledger, and the database has none.
+    NoLedger(PathBuf),
     Database(PostgresFault),
     Engine(EngineFault),
 }
@@ -188,6 +199,21 @@ impl std::fmt::Display for GatewayFault {
                 write!(f, "the ledger of this workspace is closed: {why} ({})", path.display())
             }
             Self::ClosedDatabase(why) => write!(f, "the ledger is closed: {why}"),
+            Self::OtherLedger { path, theirs, found } => {
+                let theirs = crate::json::printable(theirs);
+                write!(
+                    f,
+                    "{} is of ledger `{theirs}`, and the database has ledger `{found}`: this workspace was served on another \
+                     ledger; give the right URL, move the ledger there with `handoffd ledger copy`, or serve a new workspace",
+                    path.display()
+                )
+            }
+            Self::NoLedger(path) => write!(
+                f,
+                "{} is of a ledger, and the database has none: give the right URL, move the ledger there with \
+                 `handoffd ledger copy`, or serve a new workspace",
+                path.display()
+            ),
             Self::Database(fault) => write!(f, "{fault}"),
             Self::Engine(fault) => write!(f, "{fault}"),
         }
@@ -220,16 +246,16 @@ impl Gateway {
             return Err(GatewayFault::LostKey(files.gateway_key()));
         }
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
-        let remembered = remembered(&files, &seed)?;
-        let Opened { log, source: ledger, last_timestamp, torn } =
-            opened::open(&files, &opening.ledger, &remembered)?;
+        let Opened { log, source: ledger, last_timestamp, torn, remembered, epoch } =
+            opened::open(&files, &opening.ledger, &seed)?;
         let (topic_id, head, keeping) = (log.topic_id().to_owned(), log.head(), log.keeping());
         let behind = |sequence: u64| ledger.entries(sequence + 1, head.sequence).map_err(bad_ledger);
 
         let publisher = Publisher::new(files.state());
         let io = |why: std::io::Error| GatewayFault::Io { path: files.state(), why: why.to_string() };
         let text = publisher.read().map_err(io)?;
-        let view = snapshots::start_from(&files, &ledger, &topic_id, &seed, text.as_deref())?;
+        let (view, last_snapshot) =
+            snapshots::start_from(&files, &ledger, &topic_id, &seed, text.as_deref())?;
         let entries = behind(view.head().sequence)?;
         let (view, published) = rebuild_from(view, entries, text.as_deref())
             .map_err(|fault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string())))?;
@@ -241,13 +267,12 @@ impl Gateway {
         let hub = Hub::new(ledger.clone());
         let snapshots = || {
             let (path, seed) = (files.state_snapshot(), seed.clone());
-            Snapshots::new(state_watch.clone(), &topic_id, head.sequence, path, seed)
+            Snapshots::new(state_watch.clone(), &topic_id, last_snapshot, path, seed)
         };
         let Following { feed, progress, thread } =
             follow(&files, &ledger, &topic_id, head, snapshots(), tell)?;
         // Counted from the checkpoint and not from this start, so that being killed often does not put the next one off.
-        let last = remembered.last().copied();
-        let follower = Checkpointer::new(state, &topic_id, last, files.checkpoint(), seed.clone());
+        let follower = Checkpointer::new(state, &topic_id, remembered, files.checkpoint(), seed.clone());
         let follower = ViewsFollower { next: follower, feed, progress: progress.clone() };
         let follower = HubFollower { next: follower, hub: hub.clone() };
         let unread = |fault: ViewsFault| GatewayFault::Io { path: files.views(), why: fault.to_string() };
@@ -269,6 +294,10 @@ impl Gateway {
         if let Some(epoch) = backup::epoch_to_begin(&files)? {
             engine.begin_epoch_and_wait(epoch).map_err(GatewayFault::Engine)?;
             backup::epoch_is_recorded(&files)?;
+        }
+        if let Some(epoch) = epoch {
+            engine.begin_epoch_and_wait(epoch.facts).map_err(GatewayFault::Engine)?;
+            epoch.database.epoch_begun(&epoch.mark).map_err(GatewayFault::Database)?;
         }
         let sharing = Sharing::of(&ledger);
         if let Some(sharing) = &sharing {
@@ -439,16 +468,6 @@ impl Drop for Gateway {
 
 fn bad_ledger(fault: crate::ledger::EntriesFault) -> GatewayFault {
     GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()))
-}
-
-/// The entry that the checkpoint speaks of, if there is one.
-fn remembered(files: &Files, seed: &Seed) -> Result<Vec<Head>, GatewayFault> {
-    let mut heads = Vec::new();
-    if let Some(checkpoint) = read_checkpoint(&files.checkpoint())? {
-        let head = checkpoint.verify(&seed.public_hex());
-        heads.push(head.ok_or_else(|| GatewayFault::BadCheckpoint(files.checkpoint()))?);
-    }
-    Ok(heads)
 }
 
 /// The gateway's own key, made at the first start.

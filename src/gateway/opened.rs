@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Files, GatewayFault, closed, new_topic_id};
-use crate::ledger::postgres::{Database, PostgresLog};
-use crate::ledger::{Head, Log, MemoryLog, RealDisk, SegmentLog, Source, Torn};
+use super::{Files, GatewayFault, closed, new_topic_id, read_checkpoint, remembering};
+use crate::engine::EpochFacts;
+use crate::ledger::postgres::{Database, PostgresFault, PostgresLog};
+use crate::ledger::{Closing, Head, Log, MemoryLog, RealDisk, SegmentLog, Source, Torn, gateway_key_id};
+use crate::proof::Seed;
 use crate::settings::LedgerUrl;
 use crate::timestamp::Timestamp;
 
@@ -14,36 +16,77 @@ pub(super) struct Opened {
     /// The time of the last entry.
     pub(super) last_timestamp: Option<Timestamp>,
     pub(super) torn: Option<Torn>,
+    /// The entry that the checkpoint speaks of, if there is one.
+    pub(super) remembered: Option<Head>,
+    /// The epoch that has to begin before anything else is appended.
+    pub(super) epoch: Option<Epoch>,
 }
 
-/// Opens it. `remembered` are entries that somebody has a record of: a ledger that lacks one of them does not open.
-pub(super) fn open(files: &Files, url: &LedgerUrl, remembered: &[Head]) -> Result<Opened, GatewayFault> {
+/// An epoch that settles what a database has lost.
+pub(super) struct Epoch {
+    pub(super) facts: EpochFacts,
+    pub(super) database: Database,
+    /// What keeps all others from appending until it has begun.
+    pub(super) mark: Closing,
+}
+
+/// Opens it, and holds what the workspace remembers against it: a ledger that lacks an entry does not open.
+pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened, GatewayFault> {
     let topic_id = new_topic_id()?;
     match url {
         LedgerUrl::Segments => {
+            let remembered = remembered(files, seed)?;
             if let Some(why) = closed::closed(files)? {
                 return Err(GatewayFault::Closed { path: files.closed(), why });
             }
             let directory = files.ledger();
-            let (log, torn) = SegmentLog::open(Arc::new(RealDisk), &directory, &topic_id, remembered)
-                .map_err(GatewayFault::Ledger)?;
-            let last_timestamp = log.last_timestamp();
-            Ok(Opened { log: Box::new(log), source: Source::files(&directory), last_timestamp, torn })
+            let (log, torn) =
+                SegmentLog::open(Arc::new(RealDisk), &directory, &topic_id, remembered.as_slice())
+                    .map_err(GatewayFault::Ledger)?;
+            let (last_timestamp, source) = (log.last_timestamp(), Source::files(&directory));
+            Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None })
         }
         LedgerUrl::Memory => {
             let log = MemoryLog::new(&topic_id);
             let source = Source::Memory(log.store().clone());
-            Ok(Opened { log: Box::new(log), source, last_timestamp: None, torn: None })
+            let (last_timestamp, torn, remembered) = (None, None, remembered(files, seed)?);
+            Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None })
         }
         LedgerUrl::Postgres(url) => {
-            let database = Database::open(url.expose(), &topic_id).map_err(GatewayFault::Database)?;
-            if let Some(why) = database.closed().map_err(GatewayFault::Database)? {
-                return Err(GatewayFault::ClosedDatabase(why));
-            }
-            let log = PostgresLog::open(&database, remembered).map_err(GatewayFault::Database)?;
-            let log = log.keeping_turns();
-            let last_timestamp = log.last_timestamp();
-            Ok(Opened { log: Box::new(log), source: Source::Database(database), last_timestamp, torn: None })
+            // Whoever has followed a ledger was given the wrong address, or has to copy it first.
+            let database = match remembered(files, seed)? {
+                Some(_) => Database::open_existing(url.expose()),
+                None => Database::open(url.expose(), &topic_id),
+            };
+            let database = database.map_err(|fault| match fault {
+                PostgresFault::NoLedger => GatewayFault::NoLedger(files.checkpoint()),
+                fault => GatewayFault::Database(fault),
+            })?;
+            remembering::hold_against(&database, files, seed)?;
+            // Read again: what remembers entries that were given up has been put aside.
+            let remembered = remembered(files, seed)?;
+            let mark = database.closed().map_err(GatewayFault::Database)?;
+            let epoch = match &mark {
+                None => None,
+                Some(Closing::Settled { kept, running_hash, time }) => Some(EpochFacts {
+                    backup_time: time.clone(),
+                    restored_head: *kept,
+                    restored_hash: running_hash.clone(),
+                }),
+                Some(why) => return Err(GatewayFault::ClosedDatabase(why.clone())),
+            };
+            let log = PostgresLog::open_marked(&database, remembered.as_slice(), mark.as_ref())
+                .map_err(GatewayFault::Database)?;
+            let log = log.keeping_turns().noting_losses_of(&gateway_key_id(&seed.public_hex()));
+            let (last_timestamp, source) = (log.last_timestamp(), Source::Database(database.clone()));
+            let epoch = epoch.zip(mark).map(|(facts, mark)| Epoch { facts, database, mark });
+            Ok(Opened { log: Box::new(log), source, last_timestamp, torn: None, remembered, epoch })
         }
     }
+}
+
+fn remembered(files: &Files, seed: &Seed) -> Result<Option<Head>, GatewayFault> {
+    let Some(checkpoint) = read_checkpoint(&files.checkpoint())? else { return Ok(None) };
+    let head = checkpoint.verify(&seed.public_hex());
+    head.map(Some).ok_or_else(|| GatewayFault::BadCheckpoint(files.checkpoint()))
 }

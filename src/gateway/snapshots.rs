@@ -23,22 +23,28 @@ pub(super) struct Snapshots {
     seed: Arc<Seed>,
 }
 
+/// The snapshot that a start began from: its entry, and how large it is. Nothing of both where there is none that fits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Last {
+    sequence: u64,
+    bytes: usize,
+}
+
 impl Snapshots {
-    pub(super) fn new(
-        state: StateWatch,
-        topic_id: &str,
-        sequence: u64,
-        path: PathBuf,
-        seed: Arc<Seed>,
-    ) -> Self {
-        let next_sequence = next_after(sequence, 0);
+    /// Counted from the last one and not from this start, so that being killed often does not put the next one off.
+    pub(super) fn new(state: StateWatch, topic_id: &str, last: Last, path: PathBuf, seed: Arc<Seed>) -> Self {
+        let next_sequence = next_after(last.sequence, last.bytes);
         Self { state, topic_id: topic_id.to_owned(), next_sequence, path, seed }
+    }
+
+    pub(super) fn is_due_at(&self, sequence: u64) -> bool {
+        sequence >= self.next_sequence
     }
 
     /// The ledger has come so far, at least.
     pub(super) fn reached(&mut self, sequence: u64) {
         // One that could not be written is made up for by the next; without any the ledger is read.
-        if sequence >= self.next_sequence {
+        if self.is_due_at(sequence) {
             let bytes = self.write().unwrap_or_default();
             self.next_sequence = next_after(sequence, bytes);
         }
@@ -58,24 +64,25 @@ fn next_after(sequence: u64, bytes: usize) -> u64 {
     sequence + limits::SNAPSHOT_ENTRIES.max(bytes as u64 / limits::SNAPSHOT_BYTES_PER_ENTRY)
 }
 
-/// The view to start from: the snapshot's if it is of this very ledger and not ahead of what was published.
+/// The view to start from: the snapshot's if it is of this very ledger and not ahead of what was published. With it, what
+/// the next one is counted from.
 pub(super) fn start_from(
     files: &Files,
     ledger: &Source,
     topic_id: &str,
     seed: &Seed,
     published: Option<&str>,
-) -> Result<StateView, GatewayFault> {
-    let empty = StateView::empty(topic_id);
+) -> Result<(StateView, Last), GatewayFault> {
+    let empty = (StateView::empty(topic_id), Last::default());
     let text = files::read_bounded(&files.state_snapshot(), limits::SNAPSHOT_BYTES_MAX).ok();
-    let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
-    let view = text.and_then(|text| open_snapshot(&text, topic_id, &seed.public_hex()));
-    let Some(view) = view else { return Ok(empty) };
+    let text = text.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    let Some(view) = open_snapshot(&text, topic_id, &seed.public_hex()) else { return Ok(empty) };
     let head = view.head();
     if published.and_then(names_entry).is_some_and(|named| named < head.sequence) {
         return Ok(empty);
     }
-    Ok(if ledger.has(head).map_err(bad_ledger)? { view } else { empty })
+    let last = Last { sequence: head.sequence, bytes: text.len() };
+    Ok(if ledger.has(head).map_err(bad_ledger)? { (view, last) } else { empty })
 }
 
 #[cfg(test)]

@@ -161,6 +161,7 @@ fn a_start_goes_on_from_the_snapshot_and_an_edited_file_is_found_all_the_same() 
     let starts_at = |published: Option<&str>| {
         snapshots::start_from(&files, &Source::files(&files.ledger()), &topic_id, &seed, published)
             .unwrap()
+            .0
             .head()
             .sequence
     };
@@ -271,4 +272,33 @@ fn views_that_are_deleted_while_in_use_are_noticed_and_made_again_at_the_next_st
     assert!(gateway.reader().unwrap().handoff("hs_gateway_0002").unwrap().is_some());
     assert_eq!(decide(&gateway, 2), Decision::Allowed);
     assert_eq!(gateway.engine().head(), head, "the same key with the same content");
+}
+
+/// Counted from the start, the next snapshot would move away with every life that ends before it.
+#[test]
+fn short_lives_do_not_put_the_next_snapshot_off() {
+    let workspace = tempfile::tempdir().unwrap();
+    let due = |gateway: &Gateway, last: u64| {
+        let at = last + limits::SNAPSHOT_ENTRIES;
+        gateway.snapshots.is_due_at(at) && !gateway.snapshots.is_due_at(at - 1)
+    };
+    // Killed each time, as far as files can tell: nothing is left behind but the ledger and what follows it.
+    for life in 0..3 {
+        let gateway = open(workspace.path()).unwrap();
+        assert!(due(&gateway, 0), "life {life}");
+        decide(&gateway, life);
+        drop(gateway);
+    }
+    let gateway = open(workspace.path()).unwrap();
+    let stopped = gateway.engine().head();
+    gateway.close().unwrap();
+    for life in 3..6 {
+        let gateway = open(workspace.path()).unwrap();
+        assert!(due(&gateway, stopped), "life {life}");
+        decide(&gateway, life);
+        drop(gateway);
+    }
+    // One that does not fit is none.
+    overwrite(&Files::of(workspace.path()).state_snapshot(), "{}");
+    assert!(due(&open(workspace.path()).unwrap(), 0));
 }

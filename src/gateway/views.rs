@@ -34,6 +34,10 @@ impl<F: Follower> Follower for ViewsFollower<F> {
         }
         self.next.durable(entries)
     }
+
+    fn idle(&mut self) -> Option<Notice> {
+        self.next.idle()
+    }
 }
 
 /// Nothing more is handed over: what was gathered is applied at once.

@@ -31,6 +31,8 @@ pub(super) async fn list(call: Call) -> Answer {
                 handoff_id: query.text("handoffId"),
                 correlation_id: query.text("correlationId"),
                 code: query.text("code"),
+                agent: query.text("agent"),
+                route: query.text("route"),
                 decision: query.text("decision"),
                 from: query.time("from"),
                 to: query.time("to"),

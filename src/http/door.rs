@@ -15,6 +15,7 @@ use super::a2a;
 use super::call::{Call, RequestBody, read};
 use super::endpoint::{Endpoint, Place, Voice};
 use super::endpoints::ENDPOINTS;
+use super::head::weigh;
 use super::problem::{Kind, Problem};
 use super::query::{Query, asked_to_wait};
 use super::spans::Span;
@@ -105,6 +106,7 @@ async fn handle(
     trace: Trace,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
+    weigh(&parts, app.settings.server.header_bytes_max)?;
     let rules = app.rules.current();
     let mut body = RequestBody::Unread(body);
     let caller = match endpoint.act {

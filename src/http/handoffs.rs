@@ -40,10 +40,17 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let candidate = candidate.traced(call.trace.incoming.as_deref());
     let delegated = candidate.is_delegated();
     let began = call.step(Step::Judge, began);
-    let (sender, receiver) = oneshot::channel();
     // A caller that has gone away is told nothing; the decision stands all the same.
-    call.app.gateway.engine().submit(candidate, Box::new(move |result| drop(sender.send(result))))?;
-    let mut decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
+    let (ahead, durable) = oneshot::channel();
+    let (sender, shown) = oneshot::channel();
+    let ahead = Box::new(move |decided| drop(ahead.send(decided)));
+    let reply = Box::new(move |result| drop(sender.send(result)));
+    call.app.gateway.engine().submit_ahead(candidate, ahead, reply)?;
+    let (mut decided, shown) = match durable.await {
+        Ok(decided) => (decided, Some(shown)),
+        // It was decided before, or not at all.
+        Err(_) => (told(shown).await?, None),
+    };
     let began = call.step(Step::Commit, began);
     let patience = call.query.wait();
     if decided.decision == Decision::NeedsApproval && !patience.is_zero() {
@@ -60,8 +67,19 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     }
     let answer = answer(&decided, &body, delegated, &call.rules, &call.app.gateway);
     let response = respond(status(&decided), &answer, decided.handoff_id.as_deref());
+    // What it says is in the state file when it leaves.
+    if let Some(shown) = shown {
+        told(shown).await?;
+    }
     call.step(Step::Answer, began);
     Ok(response)
+}
+
+/// Waits for the engine's last word.
+async fn told(
+    word: oneshot::Receiver<Result<Arc<Decided>, EngineFault>>,
+) -> Result<Arc<Decided>, EngineFault> {
+    word.await.unwrap_or(Err(EngineFault::Stopped))
 }
 
 /// Waits until somebody has answered what waits, the time is over, or the gateway stops.
@@ -95,7 +113,7 @@ async fn until_answered(app: &App, decided: &Decided, patience: Duration) {
 async fn as_it_stands(app: &App, again: Candidate, first: &Decided) -> Result<Arc<Decided>, Problem> {
     let (sender, receiver) = oneshot::channel();
     app.gateway.engine().submit(again, Box::new(move |result| drop(sender.send(result))))?;
-    let decided = receiver.await.unwrap_or(Err(EngineFault::Stopped))?;
+    let decided = told(receiver).await?;
     Ok(Arc::new(Decided { replayed: first.replayed, ..(*decided).clone() }))
 }
 

@@ -58,6 +58,12 @@ impl Ask {
     }
 }
 
+/// What is wrong with a value for a parameter of an operation's query; nothing if it is right.
+pub(crate) fn fault_of(operation: &str, name: &str, value: &str) -> Option<Problem> {
+    let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.id == operation)?;
+    endpoint.query().find(|parameter| parameter.name == name)?.check(value).err()
+}
+
 impl App {
     /// Counts a request of this caller, who may ask so often and no more.
     pub(crate) fn take_turn(&self, caller: &Caller) -> Result<(), Problem> {

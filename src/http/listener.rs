@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use super::App;
 use super::a2a;
 use super::door::router;
+use super::head::room_for;
 use super::places::Places;
 use super::socket::Patient;
 use super::tls::acceptor;
@@ -88,16 +89,17 @@ impl Listening {
         let listener = TcpListener::from_std(self.listener).map_err(ListenFault::Io)?;
         let service = TowerToHyperService::new(router(app.clone(), beside));
         let server = app.settings.server.clone();
+        let head_room = room_for(server.header_bytes_max);
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(server.header_timeout)
-            .max_buf_size(server.header_bytes_max.max(8 * 1024));
+            .max_buf_size(head_room);
         builder
             .http2()
             .timer(TokioTimer::new())
-            .max_header_list_size(u32::try_from(server.header_bytes_max).unwrap_or(u32::MAX))
+            .max_header_list_size(u32::try_from(head_room).unwrap_or(u32::MAX))
             .max_concurrent_streams(256)
             .keep_alive_interval(Some(Duration::from_secs(30)));
         let places = Places::new(&server);

@@ -20,6 +20,7 @@ mod evidence;
 mod freezes;
 mod grants;
 mod handoffs;
+mod head;
 mod health;
 mod inside;
 mod limiter;
@@ -60,8 +61,9 @@ use reads::Readers;
 use spans::Exporter;
 
 pub(crate) use audit::Verifying;
+pub(crate) use head::weigh;
 pub(crate) use health::ConditionLog;
-pub(crate) use inside::Ask;
+pub(crate) use inside::{Ask, fault_of};
 pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;
 pub use openapi::document as openapi_document;

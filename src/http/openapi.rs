@@ -166,7 +166,11 @@ fn shared_problems(endpoint: &Endpoint) -> Vec<(String, &'static str)> {
     if endpoint.voice == Voice::JsonRpc {
         return Vec::new();
     }
-    let mut problems = vec![(400, "The request is not right"), (414, "The address is too long")];
+    let mut problems = vec![
+        (400, "The request is not right"),
+        (414, "The address is too long"),
+        (431, "The headers are too large"),
+    ];
     if endpoint.act.is_some() {
         problems.extend([
             (401, "No token, or one that does not count"),

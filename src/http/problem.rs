@@ -49,6 +49,7 @@ kinds! {
     Conflict = "HTTP_CONFLICT", CONFLICT, "It is not as the request takes it to be";
     TooLarge = "HTTP_BODY_TOO_LARGE", PAYLOAD_TOO_LARGE, "The body is too large";
     UriTooLong = "HTTP_URI_TOO_LONG", URI_TOO_LONG, "The address is too long";
+    HeadTooLarge = "HTTP_HEADERS_TOO_LARGE", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";
     MediaType = "HTTP_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE, "The body is not of a type that is taken";
     RateLimited = "HTTP_RATE_LIMITED", TOO_MANY_REQUESTS, "Too many requests from this caller";
     Busy = "ENGINE_BUSY", SERVICE_UNAVAILABLE, "Too many decisions are waiting";
@@ -140,6 +141,10 @@ impl Problem {
 
     pub(crate) fn kind(&self) -> Kind {
         self.0.kind
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
     }
 
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {

@@ -98,10 +98,14 @@ impl std::error::Error for BodyFault {}
 
 /// A sender's text, cut and without control characters, fit for one line of a message or a log.
 pub(crate) fn printable(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 120;
+    printable_up_to(120, text)
+}
+
+/// The same, for a text that is a message itself.
+pub(crate) fn printable_up_to(chars_max: usize, text: &str) -> String {
     let mut out = String::new();
     for (n, c) in text.chars().enumerate() {
-        if n == SHOWN_CHARS_MAX {
+        if n == chars_max {
             out.push('…');
             break;
         }

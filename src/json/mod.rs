@@ -17,8 +17,8 @@ pub(crate) mod pointer;
 mod reader;
 
 pub use document::{Document, Items, Members, Value};
-pub(crate) use fault::printable;
 pub use fault::{BodyFault, BodyFaultKind, Position};
+pub(crate) use fault::{printable, printable_up_to};
 pub(crate) use reader::plain_bytes;
 pub use reader::{Bounds, read};
 

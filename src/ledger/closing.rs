@@ -1,4 +1,4 @@
-//! The mark of a ledger that nobody may append to, because a copy of it does or will take its place.
+//! The mark of a ledger that nobody may append to: a copy of it does or will take its place, or it has lost its end.
 
 use std::fmt;
 
@@ -8,12 +8,16 @@ use crate::json::printable;
 
 /// Why a ledger is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "closed", rename_all = "camelCase", deny_unknown_fields)]
+#[serde(tag = "closed", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Closing {
     /// It was copied, or is being copied, and the copy goes on in its place.
     Copied { to: String },
     /// A copy into it has not been finished.
     Unfinished { from: String },
+    /// A gateway has a record of an entry that is not there any more, or is another one. Where the ledger ended then.
+    Lost { gateway: String, sequence: u64, found: u64 },
+    /// Somebody has said that what is left counts. The next gateway that starts begins a new epoch on top of it.
+    Settled { kept: u64, running_hash: String, time: String },
 }
 
 impl Closing {
@@ -39,6 +43,24 @@ impl fmt::Display for Closing {
                     printable(from)
                 )
             }
+            Self::Lost { gateway, sequence, found } => {
+                let gateway = printable(gateway);
+                if found < sequence {
+                    write!(f, "it ends at entry {found}, and gateway `{gateway}` had entry {sequence}")?;
+                } else {
+                    write!(f, "its entry {sequence} is another one than gateway `{gateway}` had")?;
+                }
+                write!(
+                    f,
+                    ": it was put back from a backup, or a failover lost its end; `handoffd ledger settle` shows what is lost and how to go on"
+                )
+            }
+            Self::Settled { kept, .. } => {
+                write!(
+                    f,
+                    "what came after entry {kept} was given up; the next gateway that starts begins a new epoch"
+                )
+            }
         }
     }
 }
@@ -52,6 +74,14 @@ mod tests {
         for (closing, text) in [
             (Closing::Copied { to: "a \"b\"".to_owned() }, r#"{"closed":"copied","to":"a \"b\""}"#),
             (Closing::Unfinished { from: "x".to_owned() }, r#"{"closed":"unfinished","from":"x"}"#),
+            (
+                Closing::Lost { gateway: "gw_a".to_owned(), sequence: 9, found: 7 },
+                r#"{"closed":"lost","gateway":"gw_a","sequence":9,"found":7}"#,
+            ),
+            (
+                Closing::Settled { kept: 7, running_hash: "ab".to_owned(), time: "t".to_owned() },
+                r#"{"closed":"settled","kept":7,"runningHash":"ab","time":"t"}"#,
+            ),
         ] {
             assert_eq!(closing.to_text(), text);
             assert_eq!(parse(text), Some(closing));

@@ -1,7 +1,7 @@
 //! Every durable file operation of the ledger, behind a trait that tests can make fail one call at a time.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -23,6 +23,9 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 
     /// What is at a path now.
     fn identity(&self, path: &Path) -> io::Result<FileIdentity>;
+
+    /// Reads a file from end to end, and says what it was when that was done.
+    fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)>;
 }
 
 /// A file that is appended to.
@@ -46,12 +49,23 @@ pub struct FileIdentity {
     pub bytes: u64,
     /// Seconds and nanoseconds.
     pub modified: (i64, i64),
+    /// When anything about it last changed, its name and owner too. Nobody can set that back.
+    pub changed: (i64, i64),
+}
+
+impl FileIdentity {
+    /// The same file with what was written to it, whatever it is called and whoever owns it.
+    pub(super) fn holds_what(&self, other: &Self) -> bool {
+        (self.device, self.inode, self.bytes, self.modified)
+            == (other.device, other.inode, other.bytes, other.modified)
+    }
 }
 
 impl From<fs::Metadata> for FileIdentity {
     fn from(metadata: fs::Metadata) -> Self {
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len(), modified }
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len(), modified, changed }
     }
 }
 
@@ -91,6 +105,13 @@ impl Disk for RealDisk {
 
     fn identity(&self, path: &Path) -> io::Result<FileIdentity> {
         fs::symlink_metadata(path).map(FileIdentity::from)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)> {
+        let mut file = File::open(path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok((bytes, FileIdentity::from(file.metadata()?)))
     }
 }
 

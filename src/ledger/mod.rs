@@ -115,6 +115,8 @@ pub enum AppendFault {
     /// The entry that the batch was built on is no longer there, or another one is: the log has lost its end. Nothing
     /// more is written.
     HeadGone { after: Head, found: Head },
+    /// The same, and a new epoch has begun without it. Whoever remembers the entry has to forget it, and start again.
+    GivenUp { after: Head },
     /// A copy takes the log's place.
     Closed(String),
     /// Whether the batch was committed is not known, and could not be found out. Nothing is appended before it is;
@@ -128,6 +130,11 @@ impl std::fmt::Display for AppendFault {
             Self::Conflict { head } => write!(f, "the ledger has moved on to entry {}", head.sequence),
             Self::NotDurable(error) => write!(f, "the ledger could not be written: {error}"),
             Self::HeadGone { after, found } => f.write_str(&postgres::gone(after.sequence, found.sequence)),
+            Self::GivenUp { after } => write!(
+                f,
+                "entry {}, which this gateway had, was given up when a new epoch began: start it again, and it goes on with what the ledger has",
+                after.sequence
+            ),
             Self::Closed(why) => write!(f, "the ledger is closed: {why}"),
             Self::Unsettled(why) => {
                 write!(f, "whether the ledger was written is not known yet: {why}")

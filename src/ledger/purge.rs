@@ -135,7 +135,7 @@ fn rewrite(disk: &dyn Disk, directory: &Path, path: &Path, before: Timestamp) ->
     let mut file = disk.create(&aside).map_err(io(&aside))?;
     let written = write_aside(path, &aside, before, &mut |bytes| file.append(bytes)).and_then(|()| {
         file.sync().map_err(io(&aside))?;
-        if disk.identity(path).map_err(io(path))? != as_it_was {
+        if !disk.identity(path).map_err(io(path))?.holds_what(&as_it_was) {
             return Err(PurgeFault::Changed { path: path.to_owned() });
         }
         disk.rename(&aside, path).map_err(io(path))

@@ -1,17 +1,17 @@
 //! The embedded log: append-only files of JSON lines, one writer, one write and one sync a batch.
 
 use std::fs::{self, File};
-use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::batch::Batch;
 use super::chain::Head;
 use super::disk::{Disk, DiskFile, FileIdentity, hold};
 use super::purge::ASIDE;
 use super::recovery::{OpenFault, Torn, scan, set_aside};
-use super::stirring::Stirring;
+use super::stirring::{Judged, Stirring};
 use super::{AppendFault, Log, line, search};
 use crate::limits;
 use crate::timestamp::Timestamp;
@@ -28,6 +28,8 @@ pub struct SegmentLog {
     sealed: Vec<Sealed>,
     /// Whether somebody touched one of them.
     stirring: Stirring,
+    /// The file that was last read through and found to be another's work.
+    judged: Judged,
     current: Option<Segment>,
     /// A write or sync failed; what it left behind has not been cut off yet.
     broken: bool,
@@ -108,6 +110,7 @@ impl SegmentLog {
             last_timestamp: None,
             sealed: Vec::new(),
             stirring,
+            judged: Judged::default(),
             current: None,
             broken: false,
             segment_bytes_max: limits::SEGMENT_BYTES_MAX,
@@ -250,7 +253,7 @@ impl SegmentLog {
             let Some(Sealed { path, identity, head }) = self.sealed.get(at) else { break };
             let (expected, head) = (*identity, *head);
             let found = self.identity(path)?;
-            if found != expected {
+            if !found.holds_what(&expected) {
                 if found.bytes >= expected.bytes || !self.is_the_same_chain(path, found, before, head)? {
                     return Err(changed(path, found, expected));
                 }
@@ -295,12 +298,16 @@ impl SegmentLog {
         before: Head,
         head: Head,
     ) -> Result<bool, AppendFault> {
-        let mut file = File::open(path).map_err(AppendFault::NotDurable)?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(AppendFault::NotDurable)?;
+        if self.judged.is_known_to_be_bad(found) {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let (text, own) = self.disk.read(path).map_err(AppendFault::NotDurable)?;
         let scan = scan(&text, &self.topic_id, before, |_| {});
         let whole = scan.bad_line.is_none() && scan.durable_bytes == text.len() as u64 && scan.head == head;
-        let own = file.metadata().map(FileIdentity::from).map_err(AppendFault::NotDurable)?;
+        if !whole && own == found {
+            self.judged.is_bad(found, began);
+        }
         Ok(whole && own == found)
     }
 

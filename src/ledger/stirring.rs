@@ -1,10 +1,12 @@
 //! Hears that somebody touched files of the ledger, so that full segments need not be asked one by one before every
-//! append: a ledger of years has thousands of them.
+//! append: a ledger of years has thousands of them. And remembers what was found bad, so that it is not read for every
+//! append that is refused because of it.
 //!
 //! The kernel notes a change before the call that made it returns, so whatever was done before an append is heard by it.
 //! What it does not note (a change through another name of the file, or on another machine) is found by the look that
 //! is due every [`limits::SEALED_LOOK_MS`] whatever was heard.
 
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
+use super::disk::FileIdentity;
 use crate::limits;
 
 /// Where changes of a directory's files are heard, and when they were last looked at.
@@ -41,6 +44,41 @@ impl Stirring {
     pub(super) fn looked(&mut self) {
         self.looked = Some(Instant::now());
     }
+}
+
+/// A file that was read through and found to be another's work, so that it is not read again for every append while it
+/// stays as it is.
+///
+/// A file may be put right within the same step of the clock that it was last touched in, and then looks the same. So it is
+/// read a second time when that step is over: from then on whatever is done to it shows.
+#[derive(Debug, Default)]
+pub(super) struct Judged(Cell<Option<Judgement>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Judgement {
+    found: FileIdentity,
+    /// When it was first read.
+    since: Instant,
+    is_final: bool,
+}
+
+impl Judged {
+    pub(super) fn is_known_to_be_bad(&self, found: FileIdentity) -> bool {
+        self.0.get().is_some_and(|known| known.found == found && (known.is_final || !is_over(known.since)))
+    }
+
+    /// It is bad, by a reading that began then and found it unchanged at its end.
+    pub(super) fn is_bad(&self, found: FileIdentity, began: Instant) {
+        let before = self.0.get().filter(|known| known.found == found);
+        let since = before.map_or(began, |known| known.since);
+        self.0.set(Some(Judgement { found, since, is_final: began.duration_since(since) >= STEP }));
+    }
+}
+
+const STEP: Duration = Duration::from_millis(limits::FILE_CLOCK_STEP_MS);
+
+fn is_over(since: Instant) -> bool {
+    since.elapsed() >= STEP
 }
 
 fn listen(directory: &Path) -> io::Result<OwnedFd> {

@@ -253,6 +253,8 @@ fn files_that_somebody_changed_are_noticed_before_anything_is_acknowledged() {
 #[derive(Debug)]
 struct FaultyDisk {
     calls: Arc<AtomicUsize>,
+    /// How often a file was read from end to end.
+    reads: Arc<AtomicUsize>,
     fails: Vec<usize>,
     kind: Fault,
 }
@@ -277,7 +279,8 @@ impl FaultyDisk {
     }
 
     fn wrap(&self, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        let disk = Self { calls: self.calls.clone(), fails: self.fails.clone(), kind: self.kind };
+        let (calls, reads) = (self.calls.clone(), self.reads.clone());
+        let disk = Self { calls, reads, fails: self.fails.clone(), kind: self.kind };
         Box::new(FaultyFile { disk, file })
     }
 }
@@ -318,6 +321,12 @@ impl Disk for FaultyDisk {
         self.call()?;
         RealDisk.identity(path)
     }
+
+    fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)> {
+        self.call()?;
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        RealDisk.read(path)
+    }
 }
 
 impl DiskFile for FaultyFile {
@@ -354,7 +363,12 @@ fn what_is_not_durable_is_not_acknowledged_and_the_log_recovers_by_itself() {
         for fails in 0.. {
             let directory = tempfile::tempdir().unwrap();
             let calls = Arc::new(AtomicUsize::new(0));
-            let disk = Arc::new(FaultyDisk { calls: calls.clone(), fails: vec![fails], kind });
+            let disk = Arc::new(FaultyDisk {
+                calls: calls.clone(),
+                reads: Arc::default(),
+                fails: vec![fails],
+                kind,
+            });
             let (log, _) = SegmentLog::open(disk, directory.path(), TOPIC, &[]).unwrap();
             let mut log = log.with_segment_bytes_max(700);
             let mut acknowledged = Vec::new();
@@ -392,7 +406,8 @@ fn a_repair_that_fails_is_tried_again() {
     // Which call syncs the third batch, found by counting the calls of a run without faults.
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = tempfile::tempdir().unwrap();
-    let disk = FaultyDisk { calls: calls.clone(), fails: Vec::new(), kind: Fault::NoSpace };
+    let disk =
+        FaultyDisk { calls: calls.clone(), reads: Arc::default(), fails: Vec::new(), kind: Fault::NoSpace };
     let (mut log, _) = SegmentLog::open(Arc::new(disk), counted.path(), TOPIC, &[]).unwrap();
     for name in ["a", "b", "c"] {
         append(&mut log, name, 1).unwrap();
@@ -402,7 +417,7 @@ fn a_repair_that_fails_is_tried_again() {
     for behind in 1..9 {
         let directory = tempfile::tempdir().unwrap();
         let fails = vec![third_sync, third_sync + behind];
-        let disk = FaultyDisk { calls: Arc::default(), fails, kind: Fault::NoSpace };
+        let disk = FaultyDisk { calls: Arc::default(), reads: Arc::default(), fails, kind: Fault::NoSpace };
         let (mut log, _) = SegmentLog::open(Arc::new(disk), directory.path(), TOPIC, &[]).unwrap();
         let mut kept = Vec::new();
         // The last one succeeds whatever happened: it cuts off what the faults left behind.

@@ -151,11 +151,15 @@ pub(crate) fn replace_unsynced(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
     let aside = path.with_extension("new");
     // A new file each time, exchanged with the old one: renaming over a file, or cutting one off to write it again,
     // makes some file systems write it to the disk at once, and the ledger's own writes would wait behind it.
-    match fs::remove_file(&aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&aside)?;
+    let open = || OpenOptions::new().write(true).create_new(true).mode(0o644).open(&aside);
+    let mut file = match open() {
+        // A crash may have left one behind; it was never in force.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&aside)?;
+            open()?
+        }
+        opened => opened?,
+    };
     file.write_all(bytes)?;
     let stamp = Stamp::from(file.metadata()?);
     use rustix::fs::{CWD, RenameFlags, renameat_with};

@@ -86,6 +86,11 @@ impl Shared {
         }
         made
     }
+
+    /// What is to be recorded, once.
+    fn noticed(&self) -> Option<Notice> {
+        std::mem::take(&mut lock(&self.desk).replaced).then_some(Notice::StateReplaced)
+    }
 }
 
 /// A thread that panicked while it held something left it whole: entries are taken in one by one.
@@ -155,7 +160,16 @@ impl Follower for StateFollower {
             // Full means that it is awake already.
             let _ = wake.try_send(());
         }
-        std::mem::take(&mut lock(&self.shared.desk).replaced).then_some(Notice::StateReplaced)
+        self.shared.noticed()
+    }
+
+    fn idle(&mut self) -> Option<Notice> {
+        // Whoever publishes at this very moment sees for himself.
+        let is_own = self.shared.press.try_lock().map_or(true, |press| press.publisher.is_own());
+        if !is_own {
+            self.shared.publish();
+        }
+        self.shared.noticed()
     }
 }
 

@@ -33,13 +33,22 @@ impl Publisher {
         &self.path
     }
 
-    /// Replaces the file. Says whether it was still the one that was published last.
-    pub fn publish(&mut self, text: &str) -> io::Result<Replaced> {
-        let replaced = match (&self.own, stamp(&self.path)) {
+    /// Is the file still the one that was published last, as far as can be told without reading it?
+    pub fn is_own(&self) -> bool {
+        self.replaced() == Replaced::No
+    }
+
+    fn replaced(&self) -> Replaced {
+        match (&self.own, stamp(&self.path)) {
             (Some(own), Ok(found)) if *own != found => Replaced::Yes,
             (Some(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => Replaced::Yes,
             _ => Replaced::No,
-        };
+        }
+    }
+
+    /// Replaces the file. Says whether it was still the one that was published last.
+    pub fn publish(&mut self, text: &str) -> io::Result<Replaced> {
+        let replaced = self.replaced();
         self.own = Some(replace_unsynced(&self.path, text.as_bytes())?);
         Ok(replaced)
     }

@@ -215,6 +215,29 @@ fn publishing_is_never_torn_and_notices_another_hand() {
 }
 
 #[test]
+fn another_hand_is_noticed_while_nothing_is_decided_and_told_once() {
+    use crate::ledger::{Follower as _, Notice};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("orchestration-state.json");
+    let mut follower = StateFollower::start(StateView::empty(TOPIC), Publisher::new(&path)).unwrap();
+    let own = fs::read_to_string(&path).unwrap();
+    let inode = || crate::os::files::inode(&path).unwrap();
+    let before = inode();
+    assert_eq!(follower.idle(), None);
+    assert_eq!(inode(), before, "what nobody touched is left alone");
+    #[expect(clippy::disallowed_methods, reason = "another hand")]
+    let write = |text: &str| fs::write(&path, text).unwrap();
+    let hands: [&dyn Fn(); 3] =
+        [&|| write("{\"schemaVersion\":9}\n"), &|| write(""), &|| fs::remove_file(&path).unwrap()];
+    for hand in hands {
+        hand();
+        assert_eq!(follower.idle(), Some(Notice::StateReplaced));
+        assert_eq!(fs::read_to_string(&path).unwrap(), own);
+        assert_eq!(follower.idle(), None);
+    }
+}
+
+#[test]
 fn a_large_document_is_published_to_the_end_and_never_after_it() {
     use crate::ledger::Follower as _;
     let directory = tempfile::tempdir().unwrap();

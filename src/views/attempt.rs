@@ -86,6 +86,12 @@ impl Held {
         self.row.attempt
     }
 
+    /// Its source and its target, and its route.
+    pub(super) fn ends(&self) -> ([Option<i64>; 2], Option<i64>) {
+        let Attempt { listed: Listed { source, target, .. }, route, .. } = &self.row;
+        ([*source, *target], *route)
+    }
+
     pub(super) fn is_of(&self, stream_id: &str) -> bool {
         self.stream_id == stream_id
     }

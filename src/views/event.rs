@@ -17,6 +17,8 @@ pub(super) struct Seen<'d> {
     pub(super) kind: &'d str,
     pub(super) stream_id: &'d str,
     pub(super) correlation_id: &'d str,
+    /// Who says so; nothing if it is no text.
+    pub(super) sender: Option<&'d str>,
     payload: Option<Value<'d>>,
 }
 
@@ -27,6 +29,7 @@ impl<'d> Seen<'d> {
             kind: root.get("type")?.as_str()?,
             stream_id: stream.get("stream_id")?.as_str()?,
             correlation_id: stream.get("correlation_id")?.as_str()?,
+            sender: root.get("sender").and_then(Value::as_str),
             payload: root.get("payload"),
         })
     }

@@ -6,6 +6,7 @@ use super::event::handoff_stream;
 use super::fault::ViewsFault;
 use super::query::{By, List, Wanted};
 use super::rows::one;
+use super::runs;
 use super::status::Status;
 use super::words::{correlation_of, handoff_of, number_of};
 use crate::timestamp::Timestamp;
@@ -38,6 +39,10 @@ pub struct EntryFilter<'f> {
     pub handoff_id: Option<&'f str>,
     pub correlation_id: Option<&'f str>,
     pub code: Option<&'f str>,
+    /// Source or target of the attempt that the entry belongs to, or its sender.
+    pub agent: Option<&'f str>,
+    /// Of that attempt, of the stream, or named by the gateway itself.
+    pub route: Option<&'f str>,
     /// Of `gate.decided`.
     pub decision: Option<&'f str>,
     /// At this time or later.
@@ -93,6 +98,8 @@ impl EntryFilter<'_> {
         want!(wanted, self.handoff_id, By::Column("stream"), |id: &str| handoff_of(store, id));
         want!(wanted, self.correlation_id, By::Column("correlation"), |id: &str| correlation_of(store, id));
         want!(wanted, self.code, By::Member("entry_codes", "code"), word);
+        want!(wanted, self.agent, By::Run, word);
+        want!(wanted, self.route, By::Run, |key: &str| Ok::<_, ViewsFault>(word(key)?.map(runs::route)));
         want!(wanted, self.decision, By::Column("decision"), word);
         want!(wanted, self.kind, By::Column("kind"), word);
         Ok(Some(wanted))

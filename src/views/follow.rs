@@ -6,6 +6,7 @@ use super::attempt::Held;
 use super::event::{Seen, document, handoff_stream};
 use super::fault::ViewsFault;
 use super::messages;
+use super::runs::Runs;
 use super::tally::Tally;
 use super::words::Words;
 use crate::ledger::{Entry, RunningHash};
@@ -30,11 +31,12 @@ pub(super) struct Follower<'t> {
     last: Option<RunningHash>,
     held: Option<Held>,
     tally: Tally,
+    runs: Runs,
 }
 
 impl<'t> Follower<'t> {
     pub(super) fn new(store: &'t Connection, words: &'t mut Words, applied: Applied) -> Self {
-        Self { store, words, applied, last: None, held: None, tally: Tally::default() }
+        Self { store, words, applied, last: None, held: None, tally: Tally::default(), runs: Runs::default() }
     }
 
     pub(super) fn entry(&mut self, entry: &Entry) -> Result<(), ViewsFault> {
@@ -76,6 +78,8 @@ impl<'t> Follower<'t> {
             }
             _ => (-self.words.number(self.store, seen.stream_id)?, None),
         };
+        let held = self.held.as_ref().filter(|_| attempt.is_some());
+        self.runs.take(self.store, self.words, &seen, held, sequence)?;
         if attempt.is_none() && seen.kind == "message.sent" {
             messages::take(self.store, self.words, &seen, sequence)?;
         }
@@ -117,6 +121,7 @@ impl<'t> Follower<'t> {
             held.save(self.store, self.words)?;
         }
         self.tally.save(self.store)?;
+        self.runs.save(self.store)?;
         if let Some(last) = self.last {
             self.applied.running_hash = last.to_string();
             self.store

@@ -21,6 +21,8 @@ pub(super) enum By {
     Only(&'static str),
     /// A row in another table: its name, and its column. Its other column is the key.
     Member(&'static str, &'static str),
+    /// A run of keys in `runs` that holds the row's.
+    Run,
 }
 
 /// Columns of the row that a table of members has too: those are asked there, and the row itself is not read.
@@ -39,7 +41,7 @@ impl List {
             |column: &str| matches!(driver, Some(By::Member(other, _)) if CARRIED.contains(&(other, column)));
         let asks_row = wanted.iter().any(|(by, _)| match by {
             By::Column(column) | By::Only(column) => !carried(column),
-            By::Member(..) => false,
+            By::Member(..) | By::Run => false,
         });
         let mut sql = match driver {
             // CROSS JOIN keeps the order in which the tables are written.
@@ -50,6 +52,12 @@ impl List {
             Some(By::Member(other, _)) => {
                 format!("SELECT d.{key} FROM {other} d WHERE d.{key} BETWEEN ?1 AND ?2")
             }
+            // Runs from the one that holds the lowest key, or else begins after it, to the highest key.
+            Some(By::Run) => format!(
+                "SELECT t.{key} FROM runs d CROSS JOIN {table} t ON t.{key} BETWEEN max(d.first, ?1) AND min(d.last, ?2) \
+                 WHERE d.first BETWEEN \
+                 coalesce((SELECT max(m.first) FROM runs m WHERE m.whose = ?4 AND m.first <= ?1), ?1) AND ?2"
+            ),
             _ => format!("SELECT t.{key} FROM {table} t WHERE t.{key} BETWEEN ?1 AND ?2"),
         };
         let from = if matches!(driver, Some(By::Member(..))) { "d" } else { "t" };
@@ -63,6 +71,12 @@ impl List {
                     sql,
                     " AND (SELECT 1 FROM {other} m WHERE m.{column} = ?{parameter} AND m.{key} = {from}.{key}) = 1"
                 ),
+                (By::Run, 0) => write!(sql, " AND d.whose = ?{parameter}"),
+                (By::Run, _) => write!(
+                    sql,
+                    " AND {from}.{key} <= (SELECT m.last FROM runs m WHERE m.whose = ?{parameter} \
+                     AND m.first <= {from}.{key} ORDER BY m.first DESC LIMIT 1)"
+                ),
                 (By::Column(column), 0) => write!(sql, " AND t.{column} = ?{parameter}"),
                 (By::Column(column) | By::Only(column), _) if carried(column) => {
                     write!(sql, " AND +d.{column} = ?{parameter}")
@@ -70,7 +84,9 @@ impl List {
                 (By::Column(column) | By::Only(column), _) => write!(sql, " AND +t.{column} = ?{parameter}"),
             };
         }
-        let _ = write!(sql, " ORDER BY {from}.{key} DESC LIMIT ?3");
+        // Runs of one name do not overlap, so their order is that of the keys in them.
+        let order = if matches!(driver, Some(By::Run)) { "d.first DESC, " } else { "" };
+        let _ = write!(sql, " ORDER BY {order}{from}.{key} DESC LIMIT ?3");
         sql
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Visitor<'d> {
     pub(crate) cookie: String,
 }
 
-fn ask(daemon: &Daemon, request: &Request) -> Reply {
+pub(crate) fn ask(daemon: &Daemon, request: &Request) -> Reply {
     let reply = send(daemon.address, request);
     check_headers(request, &reply);
     reply
@@ -37,7 +37,7 @@ fn check_headers(request: &Request, reply: &Reply) {
     assert!(is_asset || reply.header("cache-control") == Some("no-store"), "{reply:?}");
 }
 
-fn form(target: &str, fields: &[(&str, &str)]) -> Request {
+pub(crate) fn form(target: &str, fields: &[(&str, &str)]) -> Request {
     let encode = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02x}")).collect() };
     let pairs: Vec<String> =
         fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
@@ -48,7 +48,7 @@ fn form(target: &str, fields: &[(&str, &str)]) -> Request {
 }
 
 /// What stands between two texts, the first time.
-fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
+pub(crate) fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {text}")).1;
     rest.split_once(after).unwrap().0
 }
@@ -60,7 +60,14 @@ impl<'d> Visitor<'d> {
         Self::of(daemon, &reply)
     }
 
-    fn of(daemon: &'d Daemon, reply: &Reply) -> Self {
+    /// Comes by a link.
+    pub(crate) fn follow(daemon: &'d Daemon, path: &str) -> Self {
+        let reply = ask(daemon, &Request::new("GET", path));
+        assert_eq!(reply.status, 303, "{reply:?}");
+        Self::of(daemon, &reply)
+    }
+
+    pub(crate) fn of(daemon: &'d Daemon, reply: &Reply) -> Self {
         let cookie = reply.header("set-cookie").unwrap();
         for part in ["; Path=/console", "; HttpOnly", "; SameSite=Strict", "; Max-Age="] {
             assert!(cookie.contains(part), "{cookie}");
@@ -69,7 +76,7 @@ impl<'d> Visitor<'d> {
         Self { daemon, cookie: cookie.split(';').next().unwrap().to_owned() }
     }
 
-    fn with(&self, request: Request) -> Request {
+    pub(crate) fn with(&self, request: Request) -> Request {
         request.header("Cookie", &format!("other=1; {}", self.cookie))
     }
 
@@ -78,7 +85,7 @@ impl<'d> Visitor<'d> {
     }
 
     /// The word that this session's forms carry.
-    fn form_word(&self) -> String {
+    pub(crate) fn form_word(&self) -> String {
         between(&self.get("/console").text(), "name=\"form\" value=\"", "\"").to_owned()
     }
 

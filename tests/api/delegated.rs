@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::harness::{Daemon, write};
 use super::signing::from_now;
 
-const SECRET: &str = "the secret of the principal user:main";
+pub(crate) const SECRET: &str = "the secret of the principal user:main";
 const POLICY: &str = "policies/delegation/user-main-v1.json";
 pub(crate) const CHANNEL: &str = "discord:channel:1473392629055098942";
 pub(crate) const TARGET: &str = "blockchain-operator";

@@ -223,3 +223,85 @@ fn the_command_line_reports_a_whole_life() {
     let found = scene.daemon.get("/v1/handoffs?code=EXECUTION_TIMEOUT").json();
     assert_eq!(found["handoffs"].as_array().unwrap().len(), 1);
 }
+
+/// Who asks for an agent or a route sees what concerns it, on every page of the list, and nothing else.
+#[test]
+fn the_ledger_is_searched_by_agent_and_by_route() {
+    const ROUTE: &str = "crypto-sage.execution-plane.v1";
+    let scene = Scene::new("concerned_0001");
+    let Scene { daemon, spec: own, fallback, .. } = &scene;
+    // The fallback takes it: it is neither source nor target, and speaks for itself.
+    let claimed = scene.event(4, "task.claimed", &format!("agent:{FALLBACK}"), json!({}));
+    assert_eq!(scene.send(fallback, &claimed).status, 201);
+    let mut lost = super::harness::lost_spec("concerned_0002");
+    lost["target"]["agentId"] = "somebody-else".into();
+    assert_eq!(daemon.submit(&lost).status, 403);
+    let freeze = json!({"scope": "route", "routeKey": ROUTE, "reason": "a pause"});
+    assert_eq!(daemon.post("/v1/freeze", freeze).status, 200);
+
+    let (own, lost) = (own["handoffId"].as_str().unwrap(), lost["handoffId"].as_str().unwrap());
+    let events = daemon.events();
+    let concerned = |filter: &str| -> Vec<u64> {
+        let holds = |event: &Json| {
+            let stream = event["stream"]["stream_id"].as_str().unwrap();
+            let (of_own, of_lost) = (stream.contains(own), stream.contains(lost));
+            let frozen = event["payload"]["route_key"] == ROUTE && stream.starts_with("project:");
+            match filter {
+                "agent=decision-router" => of_own || of_lost,
+                "agent=crypto-sage" => of_own,
+                "agent=crypto-sage-dr" => event["sender"] == "agent:crypto-sage-dr",
+                "agent=somebody-else" => of_lost,
+                "route=nowhere.execution-plane.v1" => of_lost,
+                "route=crypto-sage.execution-plane.v1" => {
+                    of_own || frozen || stream == format!("phase:{ROUTE}")
+                }
+                "agent=decision-router&route=crypto-sage.execution-plane.v1&type=gate.decided" => {
+                    of_own && event["type"] == "gate.decided"
+                }
+                _ => false,
+            }
+        };
+        let numbered = (1..).zip(&events);
+        numbered.filter(|(_, event)| holds(event)).map(|(sequence, _)| sequence).collect()
+    };
+    let sequences = |list: &Json| -> Vec<u64> {
+        list["entries"].as_array().unwrap().iter().map(|entry| entry["sequence"].as_u64().unwrap()).collect()
+    };
+    for (filter, least) in [
+        ("agent=decision-router", 7),
+        ("agent=crypto-sage", 4),
+        ("agent=crypto-sage-dr", 1),
+        ("agent=somebody-else", 3),
+        ("agent=crypto-sage.execution-plane.v1", 0),
+        ("route=nowhere.execution-plane.v1", 3),
+        ("route=crypto-sage.execution-plane.v1", 6),
+        ("route=crypto-sage", 0),
+        ("agent=decision-router&route=crypto-sage.execution-plane.v1&type=gate.decided", 1),
+    ] {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = daemon.get(&format!("/v1/audit?limit=2&{filter}{cursor}")).json();
+            found.extend(sequences(&page));
+            let Some(next) = page["next"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        found.reverse();
+        assert_eq!(found, concerned(filter), "{filter}");
+        assert!(found.len() >= least, "{filter}: {found:?}");
+        let mut list = vec!["audit".to_owned(), "list".to_owned(), "--json".to_owned()];
+        for (name, value) in filter.split('&').filter_map(|pair| pair.split_once('=')) {
+            list.extend([format!("--{name}"), value.to_owned()]);
+        }
+        let list: Vec<&str> = list.iter().map(String::as_str).collect();
+        let mut printed = sequences(&serde_json::from_str(&daemon.cli_ok(&list)).unwrap());
+        printed.reverse();
+        assert_eq!(printed, found, "{filter}");
+    }
+    let operator = daemon.token("rita", "operator", None);
+    let visitor = super::console::Visitor::log_in(daemon, &operator);
+    let page = visitor.get("/console/audit?agent=somebody-else&route=nowhere.execution-plane.v1").text();
+    assert!(page.contains(lost) && !page.contains(own), "{page}");
+    assert!(
+        page.contains("value=\"somebody-else\"") && page.contains("value=\"nowhere.execution-plane.v1\"")
+    );
+}

@@ -224,3 +224,24 @@ fn what_happens_is_counted() {
     assert!(text.ends_with("# EOF\n"));
     assert!(!text.contains(&daemon.admin));
 }
+
+/// The ledger says that it happened, and nobody had to decide anything for it.
+#[test]
+fn a_state_file_that_is_edited_while_nothing_happens_is_put_right_and_recorded() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("idle_0001")).status, 201);
+    let path = daemon.path("memory/orchestration-state.json");
+    let replaced = || daemon.events().iter().filter(|event| event["type"] == "state.replaced").count();
+    let before = fs::read_to_string(&path).unwrap();
+    assert!(before.contains("\"status\":\"queued\""), "{before}");
+    for times in 1..=2 {
+        super::harness::write(&path, before.replace("\"status\":\"queued\"", "\"status\":\"done\""));
+        eventually("the edit is recorded", || (replaced() == times).then_some(()));
+        eventually("the file is the ledger's view", || {
+            let state = daemon.get("/v1/state").text();
+            (fs::read_to_string(&path).unwrap() == state && !state.contains("\"done\"")).then_some(())
+        });
+    }
+    assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
+    assert_eq!(replaced(), 2, "what the gateway itself publishes is nobody's edit");
+}

@@ -1,297 +1,166 @@
-//! Canaries: two hundred secrets, planted wherever somebody can put one, and looked for wherever nobody may find it.
+//! Canaries: hundreds of texts, planted wherever somebody can put one, and looked for wherever nobody may find it.
 //!
-//! What a thing is decides where it may be seen. A **secret** (a token, a key, a header, a body that was not taken) is
-//! seen by nobody after it was sent. The **work** (what a TaskSpec asks for) is kept beside the ledger for those who have
-//! to do with it. **Words** (what agents report, what people give as reasons) are in the ledger, for those who may read
-//! it. None of them is in the log, in metrics, or in an answer to somebody else.
+//! `secrets/canaries.rs` has the tables of what is planted where, and of where it may be seen.
+
+mod canaries;
+mod planting;
 
 use std::fs;
-use std::sync::Mutex;
 
 use serde_json::{Value as Json, json};
 
-use super::console::{PAGES, Visitor};
-use super::harness::{Daemon, ROUTER, location, spec};
-use super::wire::Request;
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
-    Secret,
-    Work,
-    Words,
-}
-
-/// Everything that was planted, and what it is.
-#[derive(Default)]
-struct Canaries(Mutex<Vec<(Kind, String, String)>>);
-
-impl Canaries {
-    /// A new one, of letters and digits that stand nowhere else.
-    fn plant(&self, kind: Kind, place: &str) -> String {
-        let mut all = self.0.lock().unwrap();
-        let text =
-            format!("canary{:04}zq{:08x}", all.len(), 0x9e37_79b9_u32.wrapping_mul(all.len() as u32 + 1));
-        all.push((kind, place.to_owned(), text.clone()));
-        text
-    }
-
-    /// One that somebody else chose.
-    fn is(&self, kind: Kind, place: &str, text: &str) {
-        self.0.lock().unwrap().push((kind, place.to_owned(), text.to_owned()));
-    }
-
-    /// None of these kinds is in there.
-    #[track_caller]
-    fn absent(&self, kinds: &[Kind], surface: &str, text: &str) {
-        for (kind, place, canary) in self.0.lock().unwrap().iter().filter(|(kind, ..)| kinds.contains(kind)) {
-            assert!(!text.contains(canary), "{kind:?} of {place} is in {surface}: {text}");
-        }
-    }
-
-    /// All that came of these words are in there: what is looked for can be found.
-    #[track_caller]
-    fn present(&self, kind: Kind, surface: &str, text: &str) {
-        for (_, place, canary) in self.0.lock().unwrap().iter().filter(|(other, ..)| *other == kind) {
-            assert!(text.contains(canary), "{place} is not in {surface}");
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.0.lock().unwrap().len()
-    }
-}
-
-const ALL: [Kind; 3] = [Kind::Secret, Kind::Work, Kind::Words];
-
-/// A TaskSpec with a canary in every member that says what the work is.
-fn loaded(canaries: &Canaries, name: &str) -> Json {
-    let work = |place: &str| canaries.plant(Kind::Work, place);
-    let mut spec = spec(name);
-    spec["source"]["sessionId"] = work("source.sessionId").into();
-    spec["intent"]["summary"] = work("intent.summary").into();
-    spec["acceptance"]["doneWhen"] = json!([work("doneWhen"), work("doneWhen")]);
-    spec["acceptance"]["expectedArtifacts"] = json!([work("expectedArtifacts")]);
-    spec["rollback"]["trigger"] = work("rollback.trigger").into();
-    spec["audit"]["traceId"] = work("audit.traceId").into();
-    let memo: Json = (0..8)
-        .map(|_| (work("a name in input"), json!(work("a value in input"))))
-        .collect::<serde_json::Map<_, _>>()
-        .into();
-    spec["intent"]["input"]["memo"] = memo;
-    spec
-}
-
-fn report(spec: &Json, seq: u64, kind: &str, category: &str, payload: Json) -> Json {
-    json!({
-        "wire": "1.1", "wire_id": format!("wire_canary{seq:08}"), "type": kind,
-        "ts": "2026-02-18T19:38:05Z", "sender": "agent:crypto-sage", "payload": payload,
-        "state": {"category": category, "terminal": false},
-        "stream": {"stream_id": format!("task:{}:attempt:1", spec["handoffId"].as_str().unwrap()),
-            "stream_seq": seq, "context_id": spec["correlationId"], "correlation_id": spec["correlationId"]},
-    })
-}
-
-/// Opens the input schema for a memo, so that canaries get through it.
-fn house() -> Daemon {
-    let settings = "[log]\nlevel = \"trace\"\n[sink]\npath = \"memory/sink.jsonl\"\n[a2a]\npush_allow = [\"127.0.0.0/8\"]\n";
-    Daemon::prepared(tempfile::tempdir().unwrap(), settings, |workspace| {
-        let path = workspace.join("agents/blockchain-operator/config/execution-plane.schema.v1.json");
-        let text = fs::read_to_string(&path).unwrap();
-        super::harness::write(
-            &path,
-            text.replace("\"additionalProperties\": false", "\"additionalProperties\": true"),
-        );
-    })
-}
-
-fn rpc(daemon: &Daemon, token: &str, method: &str, params: Json) -> Json {
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    super::wire::send(daemon.address, &Request::new("POST", "/rpc").token(token).json(body)).json()
-}
-
-/// What is said over A2A, and where a client wants to be told; the tasks that came of it.
-fn over_a2a(daemon: &Daemon, canaries: &Canaries, router: &str) -> Vec<String> {
-    // Nobody listens there, so that what is told of failed deliveries is seen, too.
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut tasks = Vec::new();
-    for n in 0..4 {
-        let work = |place: &str| canaries.plant(Kind::Work, place);
-        let secret = |place: &str| canaries.plant(Kind::Secret, place);
-        let data = json!({work("a name in a message"): work("a value in a message")});
-        let message = json!({"kind": "message", "messageId": format!("m-canary-{n}"), "role": "user",
-            "parts": [{"kind": "text", "text": work("a message")}, {"kind": "data", "data": data}]});
-        let task = rpc(daemon, router, "message/send", json!({"message": message}));
-        let id = task["result"]["id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned();
-        let config = json!({"taskId": id, "pushNotificationConfig": {"id": "canary",
-            "url": format!("http://{silent}/{}", secret("the path of a webhook")),
-            "token": secret("the token of a webhook"),
-            "authentication": {"schemes": ["Bearer"], "credentials": secret("the credentials of a webhook")}}});
-        let set = rpc(daemon, router, "tasks/pushNotificationConfig/set", config);
-        assert!(set.get("result").is_some(), "{set}");
-        tasks.push(id);
-    }
-    tasks
-}
+use super::console::PAGES;
+use super::harness::{command, eventually, location, write};
+use super::route::{Agent, Scene};
+use super::wire::{Request, send};
+use canaries::{Canaries, Kind, Surface, tables};
+use planting::{Garden, REASON, SETTINGS};
 
 #[test]
 fn two_hundred_canaries_are_found_nowhere() {
-    let canaries = Canaries::default();
-    let daemon = house();
-    let plant = |kind: Kind, place: &str| canaries.plant(kind, place);
+    let mut garden = Garden::new();
+    garden.strangers();
+    garden.work();
+    garden.words();
+    garden.over_a2a();
+    look_at_the_console(&garden);
+    look_at_settings(&garden.canaries);
+    look_everywhere(&garden);
+    look_at_an_approval(&garden.canaries);
+    assert!(garden.canaries.count() >= 300);
+}
 
-    // Tokens and keys.
-    let mut tokens = Vec::new();
-    for n in 0..20 {
-        let role = ["orchestrator", "agent", "operator", "harness", "auditor"][n % 5];
-        let agent = match role {
-            "orchestrator" => Some(ROUTER.to_owned()),
-            "agent" => Some("crypto-sage".to_owned()),
-            _ => None,
-        };
-        let token = daemon.token(&format!("token-{n:02}"), role, agent.as_deref());
-        canaries.is(Kind::Secret, role, &token);
-        tokens.push(token);
+#[test]
+fn what_is_planted_and_where_it_may_be_seen_is_told() {
+    let page = include_str!("../../docs/threat-model.md");
+    for table in tables() {
+        assert!(page.contains(&table), "docs/threat-model.md has another table than\n{table}");
     }
-    canaries.is(Kind::Secret, "admin", &daemon.admin);
-    let [router, sage, rita, _, auditor] = [0, 1, 2, 3, 4].map(|n| tokens[n].clone());
-    for n in 0..20 {
-        let purpose = ["envelope", "dispatch", "request"][n % 3];
-        let mut key = json!({"keyId": format!("canary-key-{n:02}"), "owner": "user:main", "purpose": purpose,
-            "secret": plant(Kind::Secret, "a shared secret")});
-        if purpose == "request" {
-            key["owner"] = "token-00".into();
-        }
-        let added = daemon.post("/v1/keys", key);
-        canaries.absent(&[Kind::Secret], "the answer to a new key", &added.text());
-    }
-
-    // Headers and queries that nobody asked for.
-    for n in 0..15 {
-        let name = ["Cookie", "X-Api-Key", "User-Agent", "Referer", "X-Forwarded-For"][n % 5];
-        let target = format!("/v1/routes?secret={}", plant(Kind::Secret, "a query"));
-        let request = Request::new("GET", &target).header(name, &plant(Kind::Secret, name));
-        // Without a token, with a wrong one, with one for something else.
-        let wrong = plant(Kind::Secret, "a wrong token");
-        let request = match n % 3 {
-            0 => request,
-            1 => request.token(&wrong),
-            _ => request.token(&format!("hd_{wrong}")),
-        };
-        let reply = daemon.send(&request);
-        canaries.absent(&[Kind::Secret], "the answer to a stranger", &reply.text());
-    }
-
-    // Work that is taken, and work that is not.
-    let taken: Vec<Json> = (0..4).map(|n| loaded(&canaries, &format!("canary_{n:04}"))).collect();
-    for spec in &taken {
-        let reply = daemon.post_as(&router, "/v1/handoffs", spec);
-        assert_eq!(reply.status, 201, "{reply:?}");
-    }
-    for n in 0..10 {
-        let mut spec = spec(&format!("refused_{n:04}"));
-        spec[plant(Kind::Secret, "an unknown member")] = plant(Kind::Secret, "its value").into();
-        spec["mode"] = plant(Kind::Secret, "a mode that is none").into();
-        assert_eq!(daemon.post_as(&router, "/v1/handoffs", spec).status, 422);
-        let torn = format!("{{\"handoffId\": \"{}", plant(Kind::Secret, "a torn body"));
-        assert_eq!(daemon.post_as(&router, "/v1/handoffs", torn).status, 400);
-    }
-
-    // What agents and people say.
-    let words = |place: &str| plant(Kind::Words, place);
-    let first = &taken[0];
-    let artifact = json!({"artifact_id": words("artifact_id"), "uri": format!("s3://{}/1", words("uri")),
-        "version": 1, "hash": format!("sha256:{}", "0".repeat(64))});
-    let told = [
-        ("task.claimed", "working", json!({})),
-        ("task.started", "working", json!({})),
-        ("artifact.ready", "working", artifact),
-        ("task.blocked", "input_required", json!({"reason": words("task.blocked")})),
-    ];
-    for (seq, (kind, category, payload)) in (4..).zip(told) {
-        let event = report(first, seq, kind, category, payload);
-        let reply = daemon.post_as(&sage, &format!("{}/events", location(first)), event);
-        assert_eq!(reply.status, 201, "{reply:?}");
-    }
-    let freeze = json!({"scope": "mode", "mode": "live", "reason": words("freeze.set")});
-    assert_eq!(daemon.post_as(&rita, "/v1/freeze", &freeze).status, 200);
-    let phase = json!({"phase": "gated-read", "reason": words("mention.changed")}).to_string();
-    let moved = daemon.send(&Request::new("PUT", "/v1/mentions/phase").token(&rita).json(phase));
-    assert_eq!(moved.status, 200);
-    let cancelled = json!({
-        "wire": "1.1", "wire_id": "wire_canary99999999", "type": "task.cancelled",
-        "ts": "2026-02-18T19:38:05Z", "sender": format!("agent:{ROUTER}"),
-        "payload": {"reason": words("task.cancelled")}, "state": {"category": "canceled", "terminal": true},
-        "stream": {"stream_id": format!("task:{}:attempt:1", taken[1]["handoffId"].as_str().unwrap()),
-            "stream_seq": 4, "context_id": taken[1]["correlationId"], "correlation_id": taken[1]["correlationId"]},
-    });
-    let reply = daemon.post_as(&router, &format!("{}/events", location(&taken[1])), cancelled);
-    assert_eq!(reply.status, 201, "{reply:?}");
-    let tasks = over_a2a(&daemon, &canaries, &router);
-    assert!(canaries.count() >= 200, "{}", canaries.count());
-
-    look_at_the_console(&daemon, &canaries, &taken, &rita);
-    look_everywhere(&daemon, &canaries, (&taken, &tasks), &auditor);
 }
 
 /// An operator is shown work and words, and never a secret; whoever has no session is shown nothing.
-fn look_at_the_console(daemon: &Daemon, canaries: &Canaries, taken: &[Json], operator: &str) {
-    let visitor = Visitor::log_in(daemon, operator);
-    canaries.is(Kind::Secret, "a session", visitor.cookie.split_once('=').unwrap().1);
-    let own = taken.iter().map(|spec| format!("/console/handoffs/{}", spec["handoffId"].as_str().unwrap()));
-    for page in PAGES.iter().map(|page| (*page).to_owned()).chain(own) {
-        canaries.absent(&[Kind::Secret], &page, &visitor.get(&page).text());
-        let closed = super::wire::send(daemon.address, &Request::new("GET", &page));
-        canaries.absent(&ALL, &format!("{page} without a session"), &closed.text());
+fn look_at_the_console(garden: &Garden) {
+    let canaries = &garden.canaries;
+    let own =
+        garden.taken.iter().map(|spec| format!("/console/handoffs/{}", spec["handoffId"].as_str().unwrap()));
+    let pages: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).chain(own).collect();
+    for visitor in garden.visitors() {
+        for page in &pages {
+            canaries.look(Surface::Console, page, &visitor.get(page).text());
+            let closed = send(garden.daemon.address, &Request::new("GET", page));
+            canaries.look(Surface::Stranger, page, &closed.text());
+        }
     }
 }
 
-fn look_everywhere(
-    daemon: &Daemon,
-    canaries: &Canaries,
-    (taken, tasks): (&[Json], &[String]),
-    auditor: &str,
-) {
-    // Somebody who has nothing to do with any of it.
-    let stranger = daemon.token("stranger", "orchestrator", Some("stranger"));
-    let mut places: Vec<String> = [
+/// Another workspace, that cannot be served with the settings it has.
+fn look_at_settings(canaries: &Canaries) {
+    let root = tempfile::tempdir().unwrap();
+    let workspace = root.path().join("workspace");
+    let run = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let output = command(&workspace, arguments).envs(environment.iter().copied()).output().unwrap();
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        canaries.look(Surface::Settings, &arguments.join(" "), &text);
+        (output.status.success(), text)
+    };
+    run(&["init"], &[]);
+    let (password, other) = (canaries.plant(SETTINGS), canaries.plant(SETTINGS));
+    let database =
+        |password: &str| format!("postgres://handoffd:{password}@127.0.0.1:9/none?connect_timeout=1");
+    let settings = format!(
+        "[ledger]\nurl = \"{}\"\n[otlp]\nendpoint = \"http://127.0.0.1:9\"\nheaders = [\"authorization={}\"]\n[ai]\nurl = \"http://127.0.0.1:9\"\napi_key = \"{}\"\n",
+        database(&password),
+        canaries.plant(SETTINGS),
+        canaries.plant(SETTINGS),
+    );
+    write(&workspace.join("handoffd.toml"), &settings);
+    for arguments in [&["serve", "--print-config"][..], &["serve", "--print-config", "--json"], &["doctor"]] {
+        let (_, text) = run(arguments, &[]);
+        assert!(!text.is_empty());
+    }
+    let (served, why) = run(&["serve", "--listen", "127.0.0.1:0"], &[]);
+    assert!(!served && !why.is_empty(), "{why}");
+    let other = database(&other);
+    let (served, why) = run(&["serve", "--listen", "127.0.0.1:0", "--ledger", &other], &[]);
+    assert!(!served && !why.is_empty(), "{why}");
+    run(&["serve", "--print-config"], &[("HANDOFFD_LEDGER_URL", &other)]);
+    run(&["audit", "list"], &[]);
+    // What cannot be read is not shown either.
+    write(&workspace.join("handoffd.toml"), settings.replace("[ai]", "[ai"));
+    assert!(!run(&["serve", "--print-config"], &[]).0);
+    let key = canaries.plant("the private key for TLS");
+    write(
+        &workspace.join("handoffd.toml"),
+        "[tls]\ncertificate = \"gateway.pem\"\nprivate_key = \"gateway.key\"\n",
+    );
+    write(&workspace.join("gateway.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    write(
+        &workspace.join("gateway.key"),
+        format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n"),
+    );
+    assert!(!run(&["serve", "--listen", "127.0.0.1:0"], &[]).0);
+}
+
+/// What a person says to live work, on a route that has earned it.
+fn look_at_an_approval(canaries: &Canaries) {
+    let agent = Agent::answering("200 OK");
+    let url = agent.url();
+    let scene = Scene::with("[log]\nlevel = \"trace\"\n", |route| route["probeUrl"] = url.into());
+    scene.go_live();
+    let mut told = String::new();
+    for (name, word) in [("canary_no_0001", "reject"), ("canary_yes_0001", "approve")] {
+        let (spec, reply) = scene.submit(name, "live");
+        assert_eq!(reply.status, 202, "{reply:?}");
+        let place = format!("/v1/approvals/{}", spec["handoffId"].as_str().unwrap());
+        let said = json!({"decision": word, "reason": canaries.plant(REASON)});
+        let reply = scene.daemon.post_as(&scene.rita, &place, said);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        told.push_str(&reply.text());
+    }
+    canaries.look(Surface::Own, "the answer to a person", &told);
+    canaries.look(Surface::Metrics, "/metrics", &scene.daemon.get("/metrics").text());
+    canaries.look(Surface::Log, "the log", &scene.daemon.log());
+    canaries.look(Surface::Lists, "/v1/handoffs", &scene.daemon.get("/v1/handoffs").text());
+}
+
+fn look_everywhere(garden: &Garden) {
+    let Garden { daemon, canaries, taken, tasks, .. } = garden;
+    let get = |token: Option<&str>, place: &str| {
+        let request = Request::new("GET", place);
+        let request = token.map_or(request.clone(), |token| request.token(token));
+        send(daemon.address, &request).text()
+    };
+    let lists = [
         "/v1/handoffs",
         "/v1/routes",
+        "/v1/routes/crypto-sage.execution-plane.v1",
         "/v1/state",
         "/v1/policies",
         "/v1/tokens",
         "/v1/keys",
         "/v1/approvals",
         "/v1/authorizations",
-        "/v1/audit",
-        "/v1/audit/export",
         "/v1/mentions",
         "/v1/mentions/phase",
+        "/v1/mentions/metrics",
         "/v1/freeze",
         "/healthz",
         "/readyz",
-        "/metrics",
         "/openapi.json",
         "/.well-known/jwks.json",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    for spec in taken {
-        places.push(location(spec));
-        places.push(format!("{}/evidence", location(spec)));
-    }
-    for place in &places {
-        let request = Request::new("GET", place).token(&stranger);
-        canaries.absent(
-            &ALL,
-            &format!("{place} for a stranger"),
-            &super::wire::send(daemon.address, &request).text(),
-        );
-        let request = Request::new("GET", place);
-        canaries.absent(
-            &ALL,
-            &format!("{place} for nobody"),
-            &super::wire::send(daemon.address, &request).text(),
-        );
+        "/.well-known/agent-card.json",
+    ];
+    let records = ["/v1/audit?limit=500", "/v1/audit/export"];
+    let of_each: Vec<String> =
+        taken.iter().flat_map(|spec| [location(spec), format!("{}/evidence", location(spec))]).collect();
+    // Somebody who has nothing to do with any of it.
+    let stranger = daemon.token("stranger", "orchestrator", Some("stranger"));
+    for place in
+        lists.iter().chain(&records).chain(&["/metrics"]).copied().chain(of_each.iter().map(String::as_str))
+    {
+        canaries.look(Surface::Stranger, place, &get(Some(&stranger), place));
+        canaries.look(Surface::Stranger, place, &get(None, place));
     }
     for task in tasks {
         for (method, params) in [
@@ -300,46 +169,64 @@ fn look_everywhere(
             ("tasks/cancel", json!({"id": task})),
             ("tasks/list", json!({})),
         ] {
-            let told = rpc(daemon, &stranger, method, params).to_string();
-            canaries.absent(&ALL, &format!("{method} for a stranger"), &told);
+            canaries.look(Surface::Stranger, method, &garden.rpc(&stranger, method, params).to_string());
         }
     }
-    // Those who may read all that is recorded see words, but no work and no secret in lists and exports.
-    let hidden = [Kind::Secret, Kind::Work];
-    for place in [
-        "/v1/handoffs",
-        "/v1/audit",
-        "/v1/audit/export",
-        "/v1/state",
-        "/v1/tokens",
-        "/v1/keys",
-        "/v1/policies",
-    ] {
-        for token in [auditor, &daemon.admin] {
-            let reply = super::wire::send(daemon.address, &Request::new("GET", place).token(token));
-            canaries.absent(&hidden, place, &reply.text());
-        }
+    // Those who may read all that is recorded.
+    for token in [&garden.auditor, &garden.rita, &daemon.admin] {
+        lists.iter().for_each(|place| canaries.look(Surface::Lists, place, &get(Some(token), place)));
+        records.iter().for_each(|place| canaries.look(Surface::Ledger, place, &get(Some(token), place)));
+        of_each.iter().for_each(|place| canaries.look(Surface::Own, place, &get(Some(token), place)));
+    }
+    for token in [&garden.router, &garden.sage] {
+        of_each.iter().for_each(|place| canaries.look(Surface::Own, place, &get(Some(token), place)));
     }
     let export = daemon.cli_ok(&["audit", "export"]);
     assert!(export.lines().count() > 50);
-    canaries.absent(&hidden, "audit export", &export);
-    canaries.present(Kind::Words, "audit export", &export);
-    canaries.absent(
-        &hidden,
-        "the state file",
-        &fs::read_to_string(daemon.path("memory/orchestration-state.json")).unwrap(),
-    );
-    canaries.absent(
-        &[Kind::Secret],
-        "memory/tokens.json",
-        &fs::read_to_string(daemon.path("memory/tokens.json")).unwrap(),
-    );
-    let sink = super::harness::eventually("the sink has lines", || {
+    canaries.look(Surface::Ledger, "audit export", &export);
+    for kind in [Kind::Words, Kind::Name] {
+        canaries.present(kind, "audit export", &export);
+    }
+    for command in
+        [&["audit", "list"][..], &["audit", "tail", "--from", "1", "--no-follow"], &["state", "show"]]
+    {
+        canaries.look(Surface::Ledger, &command.join(" "), &daemon.cli_ok(command));
+    }
+    for command in [&["doctor"][..], &["serve", "--print-config"], &["serve", "--print-config", "--json"]] {
+        let output = daemon.cli(command);
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        canaries.look(Surface::Settings, &command.join(" "), &text);
+    }
+    let read = |path: &str| fs::read_to_string(daemon.path(path)).unwrap();
+    canaries.look(Surface::Lists, "the state file", &read("memory/orchestration-state.json"));
+    canaries.look(Surface::Lists, "memory/tokens.json", &read("memory/tokens.json"));
+    let sink = eventually("the sink has lines", || {
         fs::read_to_string(daemon.path("memory/sink.jsonl")).ok().filter(|text| text.lines().count() > 50)
     });
-    canaries.absent(&hidden, "the sink", &sink);
-    canaries.absent(&ALL, "/metrics", &daemon.get("/metrics").text());
+    canaries.look(Surface::Ledger, "the sink", &sink);
+    canaries.look(Surface::Metrics, "/metrics", &daemon.get("/metrics").text());
+    look_at_traces(garden);
     let log = daemon.log();
     assert!(log.contains("TRACE") || log.contains("\"level\""), "it logs");
-    canaries.absent(&ALL, "the log", &log);
+    canaries.look(Surface::Log, "the log", &log);
+}
+
+/// Every request of the garden belongs to a trace, so that each has spans; the last of them has come when this one has.
+fn look_at_traces(garden: &Garden) {
+    let mark = "hs_20260218_the_last_one_0001";
+    let mut last = super::harness::lost_spec("the_last_one_0001");
+    last["handoffId"] = mark.into();
+    garden.ask(&garden.router, "POST", "/v1/handoffs", &last, 403);
+    let sent = eventually("the collector has heard of the last one", || {
+        let all = garden.collector.received();
+        let text: String =
+            all.iter().map(|one| String::from_utf8_lossy(&one.body).into_owned() + "\n").collect();
+        text.contains(mark).then_some(text)
+    });
+    let spans = |name: &str| sent.matches(&format!("\"name\":\"{name}\"")).count();
+    assert!(spans("submitHandoff") > 20, "{sent}");
+    garden.canaries.look(Surface::Traces, "spans", &sent);
+    let first: &Json = &garden.taken[0]["handoffId"];
+    assert!(sent.contains(first.as_str().unwrap()), "what is looked for can be found");
 }

@@ -3,12 +3,64 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufReader, Write as _};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value as Json;
 
-use super::harness::{Daemon, eventually, spec};
-use super::wire::{Request, connect, read_reply};
+use super::harness::{Daemon, command, eventually, spec, write};
+use super::wire::{Request, connect, read_reply, send};
+
+/// The end of a daemon that nobody else ends.
+struct Orphan(String);
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-KILL", &self.0]).stderr(Stdio::null()).status();
+    }
+}
+
+#[test]
+fn a_hangup_reads_the_rules_again_and_the_end_of_its_terminal_stops_it_in_order() {
+    let root = tempfile::tempdir().unwrap();
+    let workspace = root.path().join("workspace");
+    assert!(command(&workspace, &["init"]).output().unwrap().status.success());
+    write(&workspace.join("handoffd.toml"), "[policy]\nreload = \"sighup\"\n");
+    // `script` gives it a terminal, and takes it away with itself.
+    let line = format!("exec {} serve --workspace . --listen 127.0.0.1:0", env!("CARGO_BIN_EXE_handoffd"));
+    let mut terminal = Command::new("script")
+        .args(["-q", "-c", &line, "/dev/null"])
+        .current_dir(&workspace)
+        .env_remove("HANDOFFD_WORKSPACE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (pid, address) = eventually("it listens", || {
+        let holder: Json = serde_json::from_slice(&fs::read(workspace.join("memory/.lock")).ok()?).ok()?;
+        Some((holder["pid"].as_u64()?.to_string(), holder["address"].as_str()?.parse().ok()?))
+    });
+    let daemon = Orphan(pid);
+    let ask = |target: &str| send(address, &Request::new("GET", target));
+    eventually("it is ready", || (ask("/readyz").status == 200).then_some(()));
+    // Read again on this signal alone, so that what is broken is noticed by it.
+    write(&workspace.join("policies/routes.json"), "{");
+    assert!(Command::new("kill").args(["-HUP", &daemon.0]).status().unwrap().success());
+    eventually("the rules were read again", || {
+        ask("/metrics").text().contains("handoffd_policy_reload_faults_total 1").then_some(())
+    });
+    assert_eq!(ask("/readyz").status, 200, "the terminal is still there");
+    assert!(!workspace.join("memory/checkpoint").exists());
+
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    eventually("it has left a checkpoint", || workspace.join("memory/checkpoint").exists().then_some(()));
+    eventually("nobody listens", || std::net::TcpStream::connect(address).is_err().then_some(()));
+    eventually("it has given the workspace back", || {
+        let verified = command(&workspace, &["--json", "doctor"]).output().unwrap();
+        String::from_utf8_lossy(&verified.stdout).contains("none runs").then_some(())
+    });
+}
 
 #[test]
 fn told_to_stop_under_load_it_keeps_every_promise() {

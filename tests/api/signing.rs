@@ -8,7 +8,9 @@ use time::format_description::well_known::Rfc3339;
 use super::harness::{Daemon, ROUTER, spec};
 use super::wire::{Reply, Request};
 
-const SECRET: &str = "the secret of a caller that signs";
+pub(crate) const SECRET: &str = "the secret of a caller that signs";
+
+pub(crate) const KEY_ID: &str = "router-sign-1";
 
 #[expect(clippy::disallowed_methods, reason = "a caller has a clock of its own")]
 pub(crate) fn from_now(seconds: i64) -> String {
@@ -40,10 +42,10 @@ fn with_headers(request: Request, key_id: &str, nonce: &str, timestamp: &str, si
         .header("Handoffd-Signature", signature)
 }
 
-fn signed(request: Request, nonce: &str) -> Request {
+pub(crate) fn signed(request: Request, nonce: &str) -> Request {
     let now = from_now(0);
-    let signature = signature("router-sign-1", nonce, &now, &request);
-    with_headers(request, "router-sign-1", nonce, &now, &signature)
+    let signature = signature(KEY_ID, nonce, &now, &request);
+    with_headers(request, KEY_ID, nonce, &now, &signature)
 }
 
 fn submit(spec: &Json) -> Request {

@@ -1,28 +1,23 @@
 // Pictures of every page at both widths, light and dark: node shots.mjs DIRECTORY [PAGE…]
 //
-// With CLOCK_LIBRARY=/path/to/libfaketime.so.1 the gateway has lived through an hour before, so that there is a history to see.
+// The gateway has lived through an hour before, so that there is a history to see.
 
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Gateway, Person, closeBrowser, launch } from './support.mjs';
+import { mkdirSync } from 'node:fs';
+import { Clock, Gateway, Person, closeBrowser, launch } from './support.mjs';
 import { TROUBLED, WAITING, WAITING_SETTINGS, pages, populate, propose, trouble } from './scene.mjs';
 
 const [directory = 'shots', ...only] = process.argv.slice(2);
 mkdirSync(directory, { recursive: true });
 const wanted = (name) => !only.length || only.includes(name);
 
-const clock = process.env.CLOCK_LIBRARY && join(mkdtempSync(join(tmpdir(), 'shots-')), 'clock');
-const setClock = (minutes) => clock && writeFileSync(clock, `${minutes < 0 ? '' : '+'}${minutes * 60}`);
-setClock(-58);
-const gateway = await Gateway.start('', clock ? {
-  LD_PRELOAD: process.env.CLOCK_LIBRARY, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1',
-} : {});
+const clock = new Clock();
+clock.set(-58 * 60);
+const gateway = await Gateway.start('', clock.environment);
 
 async function anHour() {
   let n = 0;
   for (let minute = -58; minute < 0; minute += 1) {
-    setClock(minute);
+    clock.set(minute * 60);
     const allowed = 3 + Math.round(4 * Math.abs(Math.sin(minute / 7))) + (minute % 3 === 0 ? 2 : 0);
     const refused = minute > -24 && minute < -15 ? 4 + (minute % 4) : minute % 6 === 0 ? 1 : 0;
     for (let i = 0; i < allowed; i += 1) await gateway.submit(`cycle_${n += 1}`);
@@ -56,8 +51,8 @@ async function pictures(gateway, list) {
 
 const waiting = await Gateway.start(WAITING_SETTINGS);
 try {
-  if (clock) await anHour();
-  setClock(0);
+  await anHour();
+  clock.set(0);
   await populate(gateway);
   await launch();
   for (const list of [pages(), TROUBLED]) {
@@ -70,4 +65,5 @@ try {
   await closeBrowser();
   await gateway.stop();
   await waiting.stop();
+  clock.gone();
 }

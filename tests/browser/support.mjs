@@ -1,7 +1,7 @@
 // A gateway on a workspace of its own and a browser that looks at it, both gone when the test is done.
 
 import { spawn, execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, writeFileSync, rmSync, existsSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, writeFileSync, rmSync, existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -24,6 +24,27 @@ export async function eventually(what, ask) {
     if (answer) return answer;
     if (Date.now() > until) throw new Error(`in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}
+
+/** A clock that a test moves: what it gives the gateway's environment, and the way to move it. */
+export class Clock {
+  constructor() {
+    const libraries = readdirSync('/usr/lib').map((name) => join('/usr/lib', name, 'faketime/libfaketime.so.1'));
+    const library = process.env.CLOCK_LIBRARY ?? libraries.find((path) => existsSync(path));
+    if (!library) throw new Error('libfaketime is missing: install the Debian package libfaketime, or name it with CLOCK_LIBRARY');
+    this.file = join(mkdtempSync(join(tmpdir(), 'handoffd-clock-')), 'clock');
+    this.environment = { LD_PRELOAD: library, FAKETIME_TIMESTAMP_FILE: this.file, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+    this.set(0);
+  }
+
+  /** So many seconds from now, or before it. */
+  set(seconds) {
+    writeFileSync(this.file, `${seconds < 0 ? '' : '+'}${seconds}`);
+  }
+
+  gone() {
+    rmSync(dirname(this.file), { recursive: true, force: true });
   }
 }
 
@@ -80,7 +101,11 @@ export class Gateway {
   }
 
   cli(...args) {
-    const options = { env: { ...clean(process.env), NO_COLOR: '1' }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] };
+    return this.cliWith({}, ...args);
+  }
+
+  cliWith(environment, ...args) {
+    const options = { env: { ...clean(process.env), NO_COLOR: '1', ...environment }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] };
     return execFileSync(BINARY, [...args, '--workspace', this.workspace], options);
   }
 

@@ -149,13 +149,19 @@ impl Cluster {
 
     /// A standby of this server.
     pub(crate) fn standby(&self) -> Self {
+        self.standby_through(self.port)
+    }
+
+    /// One that follows it by way of another port.
+    pub(crate) fn standby_through(&self, port: u16) -> Self {
         let directory = directory();
         let data = directory.path().join("data");
         let mut copy = server_program("pg_basebackup");
         copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--pgdata"]).arg(&data);
         copy.arg("--dbname").arg(format!("host=127.0.0.1 port={} user=handoffd", self.port));
         done(&mut copy);
-        Self::serve(directory, data, &[])
+        let follows = format!("primary_conninfo=host=127.0.0.1 port={port} user=handoffd");
+        Self::serve(directory, data, &[&follows])
     }
 
     fn serve(directory: tempfile::TempDir, data: PathBuf, settings: &[&str]) -> Self {

@@ -9,7 +9,9 @@ use handoffd::ledger::postgres::{Database, PostgresLog};
 use handoffd::ledger::{AppendFault, Log as _, RealDisk, SegmentLog};
 use serde_json::Value as Json;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, until};
+use crate::replicas::fleet;
+use crate::specs::plain;
 use crate::{append, batch_on};
 
 fn run(arguments: &[&str]) -> Output {
@@ -19,6 +21,15 @@ fn run(arguments: &[&str]) -> Output {
 
 fn copy(from: &str, to: &str) -> Result<Json, (i32, String)> {
     let output = run(&["ledger", "copy", "--from", from, "--to", to, "--json"]);
+    match output.status.code() {
+        Some(0) => Ok(serde_json::from_slice(&output.stdout).unwrap()),
+        code => Err((code.unwrap(), String::from_utf8(output.stderr).unwrap())),
+    }
+}
+
+/// The same into the place of a ledger that nobody has used.
+fn replace(from: &str, to: &str) -> Result<Json, (i32, String)> {
+    let output = run(&["ledger", "copy", "--replace", "--from", from, "--to", to, "--json"]);
     match output.status.code() {
         Some(0) => Ok(serde_json::from_slice(&output.stdout).unwrap()),
         code => Err((code.unwrap(), String::from_utf8(output.stderr).unwrap())),
@@ -225,4 +236,54 @@ fn a_copy_that_does_not_verify_stays_closed() {
     let away = tempfile::tempdir().unwrap();
     refused(&url, away.path().to_str().unwrap(), 1, "the copy does not verify and stays closed");
     assert!(matches!(Gateway::open(away.path(), "127.0.0.1:7420"), Err(GatewayFault::Closed { .. })));
+}
+
+#[test]
+fn a_database_that_was_served_by_mistake_is_replaced_only_when_nobody_used_it() {
+    let cluster = Cluster::start();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    let home = workspace();
+    let from = home.path().to_str().unwrap();
+    let expected = export(home.path());
+    let mut mistaken = fleet(&url, 1);
+    // Somebody is still there.
+    refused(from, &url, 1, "stop the gateways that are served on it");
+    let (code, said) = replace(from, &url).unwrap_err();
+    assert!(code == 1 && said.contains("stop the gateways that are served on it"), "{said}");
+    mistaken[0].kill();
+    until(|| copy(from, &url).unwrap_err().1.contains("`--replace` deletes it"));
+    let count = || cluster.psql(&name, "select count(*) from handoffd_entries");
+    assert_ne!(count(), "0", "nothing was changed so far");
+    let moved = replace(from, &url).unwrap();
+    assert_eq!(moved["entries"].to_string(), count());
+    assert_eq!(Database::open_existing(&url).unwrap().topic_id(), moved["topicId"].as_str().unwrap());
+    let back = tempfile::tempdir().unwrap();
+    copy(&url, back.path().to_str().unwrap()).unwrap();
+    assert_eq!(export(back.path()), expected);
+    assert_eq!(cluster.psql(&name, "select count(*) from handoffd_shared where kind = 'token'"), "0");
+}
+
+#[test]
+fn a_database_with_a_decision_in_it_is_never_replaced() {
+    let cluster = Cluster::start();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    let home = workspace();
+    let from = home.path().to_str().unwrap();
+    let mut used = fleet(&url, 1);
+    assert_eq!(used[0].post("/v1/handoffs", &plain("used0000")).status, 201);
+    used[0].kill();
+    let entries =
+        || cluster.psql(&name, "select count(*), string_agg(running_hash::text, '') from handoffd_entries");
+    let before = entries();
+    for tried in [copy(from, &url), replace(from, &url)] {
+        let (code, said) = tried.unwrap_err();
+        assert!(code == 1 && said.contains("so it is never replaced"), "{said}");
+    }
+    assert_eq!(entries(), before);
+    // Nor is a workspace: whoever wants that deletes it.
+    let other = workspace();
+    let (code, said) = replace(from, other.path().to_str().unwrap()).unwrap_err();
+    assert!(code == 1 && said.contains("only a ledger in a database is replaced"), "{said}");
 }

@@ -180,3 +180,36 @@ fn a_commit_whose_answer_is_lost_is_settled_before_anybody_is_told() {
     assert_eq!((replayed.status, &replayed.json()["replayed"]), (200, &true.into()), "{replayed:?}");
     all_agree(&[near, far]);
 }
+
+/// Others append without a pause: whoever only follows never finds that there is nothing new, and is up to date all the same.
+#[test]
+fn a_replica_that_only_follows_stays_ready_while_another_is_busy() {
+    let cluster = Cluster::shared();
+    let fleet = fleet(&cluster.url(&cluster.database()), 2);
+    let [busy, follows] = &fleet[..] else { panic!() };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut connection = busy.connection();
+            for n in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let decided =
+                    connection.post("/v1/handoffs", &plain(&format!("busy{n:06}")).to_string()).unwrap();
+                assert_eq!(decided.status, 201, "{decided:?}");
+            }
+        });
+        // Twice as long as it may be behind.
+        let begun = std::time::Instant::now();
+        let red = loop {
+            let (status, ready) = follows.ready();
+            if status != 200 || begun.elapsed() > Duration::from_secs(4) {
+                break (status != 200).then_some(ready);
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(red, None);
+    });
+    all_agree(&fleet);
+}

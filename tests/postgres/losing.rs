@@ -1,12 +1,33 @@
 //! A database that was put back from a backup and lacks its last rows.
 
+use handoffd::ledger::postgres::{Database, PostgresLog, Settlement};
+use handoffd::ledger::{AppendFault, Log as _};
+use serde_json::Value as Json;
+
 use crate::cluster::{Cluster, until};
-use crate::replicas::{Replica, all_agree, fleet};
+use crate::replicas::{Replica, all_agree, fleet_with};
 use crate::specs::plain;
+use crate::{TOPIC, append};
+
+/// Replicas whose commands find the database, too.
+fn fleet(url: &str, replicas: usize) -> Vec<Replica> {
+    fleet_with(url, replicas, |replica| replica.set(&ledger(url)))
+}
+
+fn ledger(url: &str) -> String {
+    format!("[ledger]\nurl = \"{url}\"\n")
+}
+
+/// One that remembers nothing.
+fn fresh(url: &str) -> Replica {
+    let replica = Replica::lay_out(url);
+    replica.set(&ledger(url));
+    replica
+}
 
 fn decide(fleet: &[Replica], from: usize, to: usize) {
     for n in from..to {
-        let replica = &fleet[n % 3];
+        let replica = &fleet[n % fleet.len()];
         let mut status = 0;
         // The connections to a server that was restarted are made anew.
         until(|| {
@@ -17,11 +38,40 @@ fn decide(fleet: &[Replica], from: usize, to: usize) {
     }
 }
 
+fn says(replica: &Replica, words: &str) -> bool {
+    let (status, ready) = replica.ready();
+    status == 503 && ready["failing"].to_string().contains(words)
+}
+
+/// It does not start, for this reason.
+#[track_caller]
+fn refuses(replica: &mut Replica, words: &str) {
+    replica.spawn();
+    let log = replica.ended();
+    assert!(log.contains(words), "{log}");
+}
+
+fn settle(replica: &Replica, arguments: &[&str]) -> (i32, Json) {
+    let (code, text) = replica.run(&[&["--json", "ledger", "settle"], arguments].concat());
+    (code, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}")))
+}
+
+/// The directories that hold what was put aside.
+fn aside(replica: &Replica) -> usize {
+    let names = std::fs::read_dir(replica.path("memory")).unwrap();
+    names.filter(|name| name.as_ref().unwrap().file_name().to_string_lossy().starts_with("given-up-")).count()
+}
+
+fn epochs(entries: &[Json]) -> usize {
+    entries.iter().filter(|event| event["type"] == "epoch.begun").count()
+}
+
 #[test]
-fn a_database_that_lost_its_end_stops_every_replica_and_nobody_goes_on() {
+fn a_database_that_lost_its_end_stops_every_replica_until_somebody_settles_it() {
     let cluster = Cluster::start();
     let database = cluster.database();
-    let mut fleet = fleet(&cluster.url(&database), 3);
+    let url = cluster.url(&database);
+    let mut fleet = fleet(&url, 3);
     decide(&fleet, 0, 6);
     let backup = cluster.back_up();
     decide(&fleet, 6, 12);
@@ -29,25 +79,236 @@ fn a_database_that_lost_its_end_stops_every_replica_and_nobody_goes_on() {
     cluster.put_back(&backup);
     let left = || cluster.psql(&database, "select count(*), max(sequence) from handoffd_entries");
     let before = left();
+    let kept: u64 = cluster.psql(&database, "select max(sequence) from handoffd_entries").parse().unwrap();
     for (n, replica) in fleet.iter().enumerate() {
         // Asked to decide, or only asked how it is.
         if n > 0 {
             let refused = replica.post("/v1/handoffs", &plain(&format!("fork{n:04}")));
             assert_eq!((refused.status, refused.code().as_str()), (503, "ENGINE_NOT_DURABLE"), "{refused:?}");
         }
-        until(|| {
-            let (status, ready) = replica.ready();
-            status == 503 && ready["failing"].to_string().contains("put back from a backup")
-        });
+        until(|| says(replica, "put back from a backup"));
         // Nor is anything said of what was decided before: nobody knows whether it still holds.
         assert_eq!(replica.post("/v1/handoffs", &plain("lost0000")).status, 503);
     }
+    // One that remembers nothing is told by those who do.
+    let mut fresh = fresh(&url);
+    refuses(&mut fresh, "the ledger is closed: it ends at entry");
     // One that starts again remembers, too.
     for replica in &mut fleet {
         replica.kill();
-        replica.spawn();
-        let log = replica.ended();
-        assert!(log.contains(&format!("goes up to entry {last}, which the ledger does not have")), "{log}");
+        refuses(replica, &format!("the database ends at entry {kept}, and entry {last} was there"));
     }
     assert_eq!(left(), before);
+
+    // What is lost is shown by whoever has seen it.
+    let (code, found) = settle(&fleet[0], &[]);
+    assert_eq!((code, &found["settled"], &found["left"]["sequence"]), (1, &"no".into(), &kept.into()));
+    assert_eq!(found["missed"].as_array().unwrap().len(), 3, "{found}");
+    assert!(found["missed"].as_array().unwrap().iter().all(|missed| missed["sequence"] == last));
+    let seen = &found["seenHere"];
+    assert_eq!((&seen["after"], &seen["through"]), (&kept.into(), &last.into()), "{found}");
+    let decisions: Vec<&str> =
+        seen["decisions"].as_array().unwrap().iter().map(|one| one["handoffId"].as_str().unwrap()).collect();
+    let lost: Vec<String> = (6..12).rev().map(|n| format!("hs_20260218_lost{n:04}")).collect();
+    assert_eq!(decisions, lost);
+    let (_, text) = fleet[0].run(&["ledger", "settle"]);
+    assert!(text.contains(&format!("handoffd ledger settle --keep {kept}")), "{text}");
+    assert_eq!(settle(&fresh, &[]).1["seenHere"], Json::Null);
+    // It is given up only by who says what is left.
+    assert_eq!(settle(&fleet[0], &["--keep", &last.to_string()]).0, 1);
+    refuses(&mut fresh, "the ledger is closed: it ends at entry");
+    let (code, found) = settle(&fresh, &["--keep", &kept.to_string()]);
+    assert_eq!((code, &found["settled"]), (0, &"givenUp".into()));
+    assert_eq!(left(), before);
+
+    // Whichever starts first begins the epoch, and all start from what is left.
+    for replica in &mut fleet {
+        replica.spawn();
+    }
+    fresh.spawn();
+    for replica in &mut fleet {
+        replica.meet();
+        assert_eq!(aside(replica), 1);
+    }
+    fresh.meet();
+    fleet.push(fresh);
+    decide(&fleet, 6, 12);
+    let entries = all_agree(&fleet);
+    assert_eq!(epochs(&entries), 1);
+    assert_eq!(entries[usize::try_from(kept).unwrap()]["type"], "epoch.begun", "before anything else");
+    assert_eq!(settle(&fleet[0], &[]), (0, settle(&fleet[1], &[]).1));
+    assert_eq!(settle(&fleet[0], &["--keep", "1"]).0, 1, "there is nothing to give up");
+}
+
+#[test]
+fn a_replica_that_remembers_stops_those_that_went_on_without_it() {
+    let cluster = Cluster::start();
+    let url = cluster.url(&cluster.database());
+    let mut old = fleet(&url, 2);
+    decide(&old, 0, 4);
+    let backup = cluster.back_up();
+    decide(&old, 4, 8);
+    all_agree(&old);
+    // One in order, with a checkpoint of the end; one with what its files had.
+    old[0].signal("TERM");
+    old[0].ended();
+    old[1].kill();
+    cluster.put_back(&backup);
+    // Nobody is there who remembers: nothing tells this database from one that lost nothing.
+    let mut new = fresh(&url);
+    new.spawn();
+    new.meet();
+    let new = [new];
+    decide(&new, 100, 108);
+    let left = all_agree(&new);
+    refuses(&mut old[1], "is another one than was there");
+    until(|| says(&new[0], "is another one than gateway"));
+    assert_eq!(new[0].post("/v1/handoffs", &plain("fork0000")).status, 503);
+    refuses(&mut old[0], "is another one than was there");
+    refuses(&mut fresh(&url), "is another one than gateway");
+
+    let kept = left.len().to_string();
+    // Its views had all of it when it ended.
+    let (_, found) = settle(&old[0], &[]);
+    assert_eq!(found["seenHere"]["decisions"].as_array().unwrap().len(), 4, "{found}");
+    assert_eq!(settle(&old[0], &["--keep", &kept]).0, 0);
+    // The one that runs has nothing to forget: it goes on by itself when the epoch has begun.
+    until(|| says(&new[0], "begins a new epoch"));
+    old[0].spawn();
+    old[0].meet();
+    until(|| new[0].ready().0 == 200);
+    // One that comes late stops nobody: what it remembers was given up.
+    old[1].spawn();
+    old[1].meet();
+    assert_eq!((aside(&old[0]), aside(&old[1]), aside(&new[0])), (1, 1, 0));
+    old.extend(new);
+    decide(&old, 4, 8);
+    let entries = all_agree(&old);
+    assert_eq!((epochs(&entries), &entries[..left.len()]), (1, &left[..]));
+}
+
+#[test]
+fn replicas_go_on_by_themselves_when_the_rows_are_back() {
+    let cluster = Cluster::start();
+    let url = cluster.url(&cluster.database());
+    let fleet = fleet(&url, 2);
+    decide(&fleet, 0, 4);
+    let old = cluster.back_up();
+    decide(&fleet, 4, 8);
+    all_agree(&fleet);
+    let newest = cluster.back_up();
+    cluster.put_back(&old);
+    for replica in &fleet {
+        until(|| says(replica, "put back from a backup"));
+    }
+    cluster.put_back(&newest);
+    for replica in &fleet {
+        until(|| replica.ready().0 == 200);
+    }
+    decide(&fleet, 8, 12);
+    assert_eq!(epochs(&all_agree(&fleet)), 0);
+}
+
+#[test]
+fn a_replica_that_still_runs_does_not_stop_an_epoch_that_began_without_it() {
+    let cluster = Cluster::start();
+    let url = cluster.url(&cluster.database());
+    let mut fleet = fleet(&url, 2);
+    decide(&fleet, 0, 4);
+    let backup = cluster.back_up();
+    decide(&fleet, 4, 8);
+    all_agree(&fleet);
+    cluster.put_back(&backup);
+    for replica in &fleet {
+        until(|| says(replica, "put back from a backup"));
+    }
+    let kept = settle(&fleet[0], &[]).1["left"]["sequence"].to_string();
+    assert_eq!(settle(&fleet[0], &["--keep", &kept]).0, 0);
+    fleet[0].kill_and_restart();
+    until(|| says(&fleet[1], "was given up when a new epoch began: start it again"));
+    decide(&fleet[..1], 4, 8);
+    assert_eq!(settle(&fleet[0], &[]).1["closed"], Json::Null, "it says so of itself alone");
+    fleet[1].kill_and_restart();
+    all_agree(&fleet);
+}
+
+/// Takes rows away as a restore would, and can put them back.
+const TAKE: &str = "create table taken as select * from handoffd_entries where sequence > 1; \
+     delete from handoffd_entries where sequence > 1; delete from handoffd_bodies where sequence > 1";
+
+#[test]
+fn nobody_appends_behind_a_mark_and_rows_that_are_back_lift_it() {
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    let database = Database::open(&cluster.url(&name), TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap().noting_losses_of("gw_a");
+    append(&mut log, "a", 1).unwrap();
+    let had = append(&mut log, "b", 2).unwrap();
+    assert_eq!(database.settle_losses(None).unwrap(), Settlement::NotLost);
+    cluster.psql(&name, TAKE);
+    let mut ignorant = PostgresLog::open(&database, &[]).unwrap();
+    assert!(matches!(log.check(), Err(AppendFault::HeadGone { .. })));
+    let fault = append(&mut ignorant, "c", 1).unwrap_err();
+    let said = "the ledger is closed: it ends at entry 1, and gateway `gw_a` had entry 3: it was put back";
+    assert!(fault.to_string().starts_with(said), "{fault}");
+    let losses = database.losses().unwrap();
+    assert_eq!(
+        losses.iter().map(|loss| (&*loss.gateway, loss.had, loss.found)).collect::<Vec<_>>(),
+        [("gw_a", had, 1)]
+    );
+    for keep in [None, Some(3)] {
+        assert_eq!(database.settle_losses(keep).unwrap(), Settlement::OtherHead { head: 1 });
+    }
+    // The rows of a newer backup: all is as it was, and needs no new epoch.
+    cluster.psql(&name, "insert into handoffd_entries select * from taken");
+    assert!(matches!(log.check(), Err(AppendFault::Closed(_))), "until somebody says so");
+    assert_eq!(database.settle_losses(None).unwrap(), Settlement::NothingLost);
+    append(&mut log, "d", 1).unwrap();
+    assert!(database.losses().unwrap().is_empty());
+}
+
+#[test]
+fn a_mark_holds_against_appends_that_are_under_way() {
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    let database = Database::open(&url, TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap().noting_losses_of("gw_a");
+    append(&mut log, "a", 3).unwrap();
+    cluster.psql(&name, TAKE);
+    let (tell, told) = std::sync::mpsc::channel();
+    let busy = std::thread::spawn(move || {
+        let mut ignorant = PostgresLog::open(&Database::open(&url, TOPIC).unwrap(), &[]).unwrap();
+        // Nobody listens any more after the first.
+        let mut appends = (0..10_000).map(|_| append(&mut ignorant, "x", 1).map(|_| tell.send(()).is_ok()));
+        let fault = appends.find_map(Result::err);
+        assert!(matches!(fault, Some(AppendFault::Closed(_))), "{fault:?}");
+        ignorant.head()
+    });
+    told.recv().unwrap();
+    assert!(matches!(log.check(), Err(AppendFault::HeadGone { .. })));
+    let marked = database.head().unwrap().0;
+    assert_eq!(busy.join().unwrap(), marked);
+    assert_eq!(database.head().unwrap().0, marked);
+}
+
+#[test]
+fn a_workspace_of_another_ledger_stops_nobody() {
+    let cluster = Cluster::shared();
+    let (url, other) = (cluster.url(&cluster.database()), cluster.url(&cluster.database()));
+    let mut here = fleet(&url, 1);
+    decide(&here, 0, 2);
+    let mut there = fleet(&other, 1);
+    there[0].signal("TERM");
+    there[0].ended();
+    // Given the wrong address.
+    let mut lost = there.remove(0).at(&url);
+    refuses(&mut lost, "this workspace was served on another ledger");
+    decide(&here, 2, 4);
+    // And that of a database which nobody has made a ledger in: none is made.
+    let empty = cluster.database();
+    here[0].signal("TERM");
+    here[0].ended();
+    refuses(&mut here.remove(0).at(&cluster.url(&empty)), "and the database has none");
+    assert_eq!(cluster.psql(&empty, "select count(*) from pg_tables where tablename like 'handoffd%'"), "0");
 }

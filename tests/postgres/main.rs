@@ -92,7 +92,13 @@ fn head_of(entry: &Entry) -> Head {
     Head { sequence: entry.sequence, running_hash: entry.running_hash }
 }
 
-/// The long forms of the tests are run with LONG=1.
+/// The long forms of the tests are run with LONG=1, and a part of them with LONG=1/20.
 fn short_or_long(short: usize, long: usize) -> usize {
-    if std::env::var_os("LONG").is_some_and(|value| value == "1") { long } else { short }
+    let Ok(value) = std::env::var("LONG") else { return short };
+    let part =
+        value.strip_prefix('1').map(|rest| rest.strip_prefix('/').map_or(Some(1), |part| part.parse().ok()));
+    match part.flatten() {
+        Some(part) => (long / part).max(short),
+        None => short,
+    }
 }

@@ -71,6 +71,12 @@ impl Replica {
         replica
     }
 
+    /// The same workspace, given another address.
+    pub(crate) fn at(mut self, url: &str) -> Self {
+        url.clone_into(&mut self.url);
+        self
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_handoffd"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HANDOFFD_")) {
@@ -85,6 +91,13 @@ impl Replica {
         let output = self.command(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// How a command ends, and what it prints.
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.command(arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(text).unwrap())
     }
 
     pub(crate) fn path(&self, below: &str) -> PathBuf {

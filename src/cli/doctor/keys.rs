@@ -32,7 +32,9 @@ pub(super) fn keyring(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn owners(ground: &Ground<'_>, findings: &mut Findings) -> String {
-    let (Ok(keyring), Ok(policies)) = (&ground.keyring, &ground.policies) else { return AFTER.to_owned() };
+    let (Ok(keyring), Ok(policies)) = (&ground.keyring, &ground.policies) else {
+        return findings.skip(AFTER);
+    };
     for key in keyring.keys().iter().filter(|key| key.purpose() == Purpose::Envelope) {
         let mut all = policies.policy_refs().filter_map(|path| policies.policy(path));
         if !all.any(|policy| policy.principals.cover(key.owner())) {
@@ -46,7 +48,9 @@ pub(super) fn owners(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn signing(ground: &Ground<'_>, findings: &mut Findings) -> String {
-    let (Ok(keyring), Ok(policies)) = (&ground.keyring, &ground.policies) else { return AFTER.to_owned() };
+    let (Ok(keyring), Ok(policies)) = (&ground.keyring, &ground.policies) else {
+        return findings.skip(AFTER);
+    };
     for (route_key, route) in policies.routes() {
         let Some(id) = &route.signing_key_id else { continue };
         let is_there = keyring
@@ -69,7 +73,7 @@ pub(super) fn signing(ground: &Ground<'_>, findings: &mut Findings) -> String {
 
 pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
     if !ground.has_settings {
-        return AFTER_SETTINGS.to_owned();
+        return findings.skip(AFTER_SETTINGS);
     }
     let files = match place::ledger(ground.root()).map(|ledger| Sharing::of(&ledger)) {
         // Whose admin is which is of no consequence here.
@@ -93,6 +97,19 @@ pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
     }
     if !valid().any(|token| token.role() == Role::Admin) {
         findings.warn("no admin's token counts", "start the daemon again: it makes one");
+        return String::new();
+    }
+    // Commands on this machine use it where they are given no other.
+    match files.read_admin() {
+        Ok(Some(text)) if roster.find(&text, ground.now).is_none() => findings.warn(
+            "the token in memory/admin.token does not count (it is unknown, was revoked, or has ended), so commands that use \
+             it are refused",
+            "give a token that counts with HANDOFFD_TOKEN; or delete memory/admin.token and start the daemon again: it \
+             makes another",
+        ),
+        Ok(_) => {}
+        // That others can read it is for another check to say.
+        Err(fault) => return findings.skip(&format!("whose token memory/admin.token holds is not known: {fault}")),
     }
     format!("{} that count", valid().count())
 }

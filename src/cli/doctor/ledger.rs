@@ -11,6 +11,7 @@ use crate::state::Published;
 use crate::timestamp::Timestamp;
 
 const NONE: &str = "the ledger has no entries yet";
+const AFTER_LEDGER: &str = "not looked at until the ledger can be read";
 
 /// How far the ledger has come; nothing if it has no entries.
 fn head(ground: &Ground<'_>) -> Result<Option<Committed>, Failure> {
@@ -31,11 +32,11 @@ fn entry(ground: &Ground<'_>, sequence: u64) -> Result<Option<Entry>, String> {
 
 pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
     if !ground.has_settings {
-        return AFTER_SETTINGS.to_owned();
+        return findings.skip(AFTER_SETTINGS);
     }
     const FIX: &str = "see: handoffd audit verify; docs/ledger.md says what to do";
     let last = match head(ground) {
-        Ok(None) => return NONE.to_owned(),
+        Ok(None) => return findings.skip(NONE),
         Ok(Some(Committed { head, .. })) => entry(ground, head.sequence),
         Err(Failure(why)) => Err(why),
     };
@@ -58,13 +59,14 @@ pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
 
 pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
     if !ground.has_settings {
-        return AFTER_SETTINGS.to_owned();
+        return findings.skip(AFTER_SETTINGS);
     }
     const RESTORE: &str = "stop the daemon, then: handoffd state restore; or: handoffd state adopt";
     match head(ground) {
         Ok(Some(_)) => {}
-        // What is wrong with the ledger was said above.
-        Ok(None) | Err(_) => return NONE.to_owned(),
+        Ok(None) => return findings.skip(NONE),
+        // What is wrong with it was said above.
+        Err(_) => return findings.skip(AFTER_LEDGER),
     }
     match published(&ground.files) {
         Ok(Published::AsOf(sequence)) => return format!("what the ledger gives at entry {sequence}"),
@@ -96,10 +98,14 @@ pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
 
 pub(super) fn checkpoint(ground: &Ground<'_>, findings: &mut Findings) -> String {
     if !ground.has_settings {
-        return AFTER_SETTINGS.to_owned();
+        return findings.skip(AFTER_SETTINGS);
     }
     const TAMPERED: &str = "somebody changed the ledger or the checkpoint; see: handoffd audit verify";
-    let Ok(Some(Committed { head, .. })) = head(ground) else { return NONE.to_owned() };
+    let head = match head(ground) {
+        Ok(Some(Committed { head, .. })) => head,
+        Ok(None) => return findings.skip(NONE),
+        Err(_) => return findings.skip(AFTER_LEDGER),
+    };
     let checkpoint = match read_checkpoint(&ground.files.checkpoint()) {
         Ok(Some(checkpoint)) => checkpoint,
         // It is left every so many entries, and when the daemon stops.

@@ -45,7 +45,7 @@ pub(super) fn policies(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn routes(ground: &Ground<'_>, findings: &mut Findings) -> String {
-    let Ok(policies) = &ground.policies else { return AFTER.to_owned() };
+    let Ok(policies) = &ground.policies else { return findings.skip(AFTER) };
     if policies.routes().is_empty() {
         findings.warn("there are no routes, so nothing is allowed", "add one to policies/routes.json");
     }
@@ -61,7 +61,7 @@ pub(super) fn routes(ground: &Ground<'_>, findings: &mut Findings) -> String {
 }
 
 pub(super) fn delegation(ground: &Ground<'_>, findings: &mut Findings) -> String {
-    let Ok(policies) = &ground.policies else { return AFTER.to_owned() };
+    let Ok(policies) = &ground.policies else { return findings.skip(AFTER) };
     for path in policies.policy_refs() {
         let Some(policy) = policies.policy(path) else { continue };
         if !policy.has_floor() {
@@ -81,7 +81,7 @@ pub(super) fn delegation(ground: &Ground<'_>, findings: &mut Findings) -> String
 }
 
 pub(super) fn references(ground: &Ground<'_>, findings: &mut Findings) -> String {
-    let Ok(policies) = &ground.policies else { return AFTER.to_owned() };
+    let Ok(policies) = &ground.policies else { return findings.skip(AFTER) };
     for (key, route) in policies.routes() {
         if let Some(plan) = &route.rollback_plan_ref
             && let Err(fault) = policies.references().resolve(plan)

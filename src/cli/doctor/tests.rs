@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::*;
-use crate::callers::TokenFiles;
+use crate::callers::{Standing, TokenFiles};
 use crate::gateway::{Gateway, RuleKeeper, Starting, WorkspaceLock};
 use crate::limits;
 use crate::proof::{Key, Purpose, Secret};
@@ -67,12 +67,19 @@ fn found(workspace: &Workspace, change: impl FnOnce(&mut Ground<'_>)) -> Vec<Str
     let mut lines = Vec::new();
     for (name, good, findings) in examine(&ground) {
         assert!(!good.is_empty() || !findings.is_empty(), "{name} says nothing");
-        for Finding { level, what, fix } in findings {
+        for Finding { level, what, fix } in findings.into_iter().filter(|one| one.level != Level::Skip) {
             assert!(!fix.is_empty(), "{what}");
             lines.push(format!("{name}: {level:?}: {what}"));
         }
     }
     lines
+}
+
+/// The checks that could not be made.
+fn skipped(workspace: &Workspace) -> Vec<&'static str> {
+    let found = examine(&Ground::of(workspace));
+    let is_skipped = |findings: &[Finding]| findings.iter().any(|finding| finding.level == Level::Skip);
+    found.iter().filter(|(_, _, findings)| is_skipped(findings)).map(|(name, ..)| *name).collect()
 }
 
 /// Breaks a sound workspace in one way, and expects one finding.
@@ -91,6 +98,32 @@ const POLICY: &str = "policies/delegation/user-main-v1.json";
 fn nothing_is_found_in_a_sound_workspace() {
     let (_directory, workspace) = sound();
     assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_not_called_good() {
+    let check = |expected: &[&str], breakage: &dyn Fn(&Path)| {
+        let (directory, workspace) = sound();
+        breakage(directory.path());
+        assert_eq!(skipped(&workspace), expected);
+    };
+    check(&[], &|_| {});
+    check(&["routes", "delegation", "references", "key owners", "signing keys"], &|root| {
+        write(root, ROUTES, "{")
+    });
+    check(&["key owners", "signing keys"], &|root| write(root, "memory/keyring.json", "{"));
+    check(&["tokens", "clock", "state", "checkpoint"], &|root| {
+        write(root, "handoffd.toml", "[server]\nlistne = 1\n")
+    });
+    check(&["state", "checkpoint"], &|root| {
+        let segment = fs::read_dir(root.join("memory/ledger")).unwrap().next().unwrap().unwrap().path();
+        fs::remove_file(&segment).unwrap();
+        fs::create_dir(&segment).unwrap();
+    });
+    // A workspace that nobody has served yet has nothing to look at.
+    let directory = tempfile::tempdir().unwrap();
+    super::super::init::scaffold(directory.path()).map_err(|failure| failure.0).unwrap();
+    assert_eq!(skipped(&Workspace::new(directory.path())), ["clock", "state", "checkpoint"]);
 }
 
 #[test]
@@ -144,6 +177,16 @@ fn keys_and_tokens_that_do_not_count_are_found() {
     check("tokens: Fail: ", |root, _| write(root, "memory/tokens.json", "{"));
     check("tokens: Warn: no admin", |root, _| {
         TokenFiles::of(root).revoke("admin", clock::now()).unwrap();
+    });
+    // There is another admin, so the next start leaves the file as it is.
+    check("tokens: Warn: the token in memory/admin.token does not count", |root, _| {
+        let files = TokenFiles::of(root);
+        files.make("boss".parse().unwrap(), Standing::admin(), clock::now(), None).unwrap();
+        files.revoke("admin", clock::now()).unwrap();
+    });
+    check("tokens: Warn: the token in memory/admin.token does not count", |root, _| {
+        write(root, "memory/admin.token", "hd_adm_unknown\n");
+        set_mode(root, "memory/admin.token", 0o600);
     });
 }
 

@@ -4,10 +4,29 @@ use serde_json::{Value as Json, json};
 
 use super::super::door::Visit;
 use super::super::facts::grouped;
+use super::super::filters::Filters;
+use super::super::form::Fields;
 use super::{Input, Plan, needed};
 use crate::callers::Act;
 use crate::http::{Ask, Problem};
 use crate::limits;
+
+/// The form of a freeze as it was filled in, with what it leaves open.
+pub(in super::super) fn marked(fields: &Fields) -> Filters {
+    let mut form = Filters::read("", &["scope", "mode", "routeKey"], fields);
+    for (scope, name, open) in [("mode", "mode", "choose a mode"), ("route", "routeKey", "choose a route")] {
+        if form.is("scope", scope) && form.given(name).is_empty() {
+            form.refuse(name, open);
+        }
+    }
+    form
+}
+
+/// Where to finish the form of a freeze; nothing if it says enough.
+pub(super) fn unfinished(fields: &Fields) -> Option<String> {
+    let form = marked(fields);
+    (!form.are_right()).then(|| format!("/console/freezes?{}#freeze", form.right()))
+}
 
 /// The body of the request, and its scope in words.
 fn scope(visit: &Visit) -> Result<(Json, String), Problem> {

@@ -4,10 +4,36 @@ use serde_json::{Value as Json, json};
 
 use super::super::door::Visit;
 use super::super::facts::Facts;
-use super::super::form::query;
+use super::super::filters::Filters;
+use super::super::form::{Fields, query};
 use super::{Input, Plan, needed};
 use crate::callers::Act;
 use crate::http::{Ask, Kind, Problem};
+
+/// The form of a grant, with what it leaves open or says in no way that can be meant.
+pub(in super::super) fn marked(fields: &Fields) -> Filters {
+    let mut form = Filters::read("", &["principal", "agents", "operations", "modes", "uses"], fields);
+    for (name, open) in [
+        ("principal", "in whose name?"),
+        ("agents", "name at least one"),
+        ("operations", "name at least one"),
+        ("modes", "choose at least one"),
+    ] {
+        if form.given(name).is_empty() {
+            form.refuse(name, open);
+        }
+    }
+    if fields.get("uses").is_some_and(|uses| uses.parse::<u32>().is_err()) {
+        form.refuse("uses", "not a number of uses");
+    }
+    form
+}
+
+/// Where to finish the form of a grant; nothing if it says enough.
+pub(super) fn unfinished(fields: &Fields) -> Option<String> {
+    let is_open = !marked(fields).are_right();
+    is_open.then(|| format!("/console/authorizations?{}#make", fields.query_with("made", "not yet")))
+}
 
 pub(super) fn make(visit: &Visit) -> Result<Plan, Problem> {
     let fields = &visit.fields;

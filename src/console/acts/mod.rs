@@ -11,6 +11,9 @@ mod mentions;
 mod policies;
 mod routes;
 
+pub(super) use freezes::marked as marked_freeze;
+pub(super) use grants::marked as marked_grant;
+
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -168,8 +171,16 @@ async fn planned(visit: &Visit, name: &str) -> Result<Plan, Problem> {
     Ok(plan)
 }
 
-/// `GET /console/act/{name}`: what will happen.
+/// `GET /console/act/{name}`: what will happen. A form that does not say enough is given back as it was filled in.
 pub(super) async fn confirm(visit: &Visit, name: &str) -> Result<Response, Problem> {
+    let unfinished = match name {
+        "freeze" if visit.may(Act::Freeze) => freezes::unfinished(&visit.fields),
+        "grant" if visit.may(Act::Authorize) => grants::unfinished(&visit.fields),
+        _ => None,
+    };
+    if let Some(form) = unfinished {
+        return Ok(see_other(&form));
+    }
     let plan = planned(visit, name).await?;
     Ok(show(visit, name, plan, None))
 }
@@ -201,6 +212,7 @@ fn show(visit: &Visit, name: &str, plan: Plan, problem: Option<&Problem>) -> Res
 
 /// A field that the address or the form must have.
 fn needed<'v>(visit: &'v Visit, name: &str) -> Result<&'v str, Problem> {
-    let missing = || Problem::new(Kind::RequestInvalid, format!("`{name}` is missing")).at(name.to_owned());
+    let missing =
+        || Problem::new(Kind::RequestInvalid, format!("the field `{name}` is missing")).at(name.to_owned());
     visit.fields.get(name).ok_or_else(missing)
 }

@@ -7,9 +7,10 @@ use serde_json::Value as Json;
 
 use super::super::door::Visit;
 use super::super::facts::Facts;
+use super::super::filters::Filters;
 use super::super::frame::{Frame, page};
+use super::super::listing::Listing;
 use super::super::tree::Tree;
-use super::next_page;
 use crate::callers::Act;
 use crate::http::{Ask, Problem};
 
@@ -17,31 +18,26 @@ use crate::http::{Ask, Problem};
 #[template(path = "approvals.html")]
 struct ApprovalsPage {
     frame: Frame,
-    json: Json,
+    list: Listing,
     may: bool,
-    next: Option<String>,
 }
 
 impl ApprovalsPage {
     fn facts(&self) -> Facts<'_> {
-        self.frame.facts(&self.json)
+        self.frame.facts(&self.list.json)
     }
 }
 
 pub(in super::super) async fn approvals(visit: &Visit) -> Result<Response, Problem> {
-    let mut query = "limit=20".to_owned();
-    if let Some(cursor) = visit.fields.get("cursor") {
-        query.push_str(&format!("&cursor={}", super::super::form::encoded(cursor)));
-    }
-    let json = visit.ask(Ask::of("listApprovals").query(query)).await?;
-    let next = Facts::of(&json, visit.now).text("next");
-    let listed = ApprovalsPage {
-        frame: Frame { is_live: true, ..visit.frame("Approvals", "approvals") },
+    let filters = Filters::read("listApprovals", &[], &visit.fields);
+    let list = Listing::of(visit, "listApprovals", "/console/approvals", filters, "limit=20").await?;
+    let shown = ApprovalsPage {
+        // What waits there ends by itself, on any page of it.
+        frame: Frame { is_live: list.is_understood(), ..visit.frame("Approvals", "approvals") },
         may: visit.may(Act::Approve),
-        next: next_page("/console/approvals", &visit.fields, &[], &next),
-        json,
+        list,
     };
-    Ok(page(StatusCode::OK, &listed))
+    Ok(page(shown.list.status(), &shown))
 }
 
 #[derive(Template)]

@@ -7,38 +7,39 @@ use serde_json::Value as Json;
 
 use super::super::door::Visit;
 use super::super::facts::{Facts, grouped};
-use super::super::form::{encoded, query};
+use super::super::filters::{DECISIONS, Filters};
+use super::super::form::encoded;
 use super::super::frame::{Frame, page, see_other};
 use super::super::kept::{self, Link};
+use super::super::listing::Listing;
 use super::super::tree::Tree;
-use super::next_page;
+use super::is_there;
 use crate::http::{Ask, Problem};
 use crate::wire::Kind as EventKind;
 
-const FILTERS: [&str; 7] = ["type", "handoffId", "correlationId", "decision", "code", "from", "to"];
+/// What the form and the API call the filters; the last opens one entry.
+const FILTERS: [&str; 10] =
+    ["type", "handoffId", "correlationId", "agent", "route", "decision", "code", "from", "to", "sequence"];
 
 #[derive(Template)]
 #[template(path = "audit.html")]
 struct AuditPage {
     frame: Frame,
-    json: Json,
-    filters: Vec<(&'static str, String)>,
+    list: Listing,
     head: u64,
-    next: Option<String>,
-    is_first: bool,
 }
 
 impl AuditPage {
     fn facts(&self) -> Facts<'_> {
-        self.frame.facts(&self.json)
-    }
-
-    fn given(&self, name: &str) -> &str {
-        self.filters.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+        self.frame.facts(&self.list.json)
     }
 
     fn grouped(&self, number: &u64) -> String {
         grouped(*number)
+    }
+
+    fn decisions(&self) -> [&'static str; 4] {
+        DECISIONS
     }
 
     fn kinds(&self) -> Vec<&'static str> {
@@ -47,33 +48,17 @@ impl AuditPage {
 }
 
 pub(in super::super) async fn audit(visit: &Visit) -> Result<Response, Problem> {
+    let head = visit.console.app.gateway.engine().head();
+    let mut filters = Filters::read("listEntries", &FILTERS, &visit.fields);
     if let Some(sequence) = visit.fields.get("sequence") {
-        return Ok(see_other(&format!("/console/audit/{}", encoded(sequence))));
-    }
-    let value = |name: &'static str| {
-        let text = visit.fields.text(name);
-        match (name, text.len()) {
-            ("from" | "to", 16) => format!("{text}:00Z"),
-            ("from" | "to", 19) => format!("{text}Z"),
-            _ => text.to_owned(),
+        if is_there(visit.ask(Ask::of("getEntry").at("sequence", sequence)).await)? {
+            return Ok(see_other(&format!("/console/audit/{}", encoded(sequence))));
         }
-    };
-    let filters: Vec<(&'static str, String)> = FILTERS.iter().map(|name| (*name, value(name))).collect();
-    let cursor = ("cursor", visit.fields.text("cursor").to_owned());
-    let given = filters.iter().chain([&cursor]).filter(|(_, value)| !value.is_empty());
-    let asked = query(given.map(|(name, value)| (*name, value.as_str())));
-    let json = visit.ask(Ask::of("listEntries").query(asked)).await?;
-    let next = Facts::of(&json, visit.now).text("next");
-    let is_first = cursor.1.is_empty();
-    let listed = AuditPage {
-        frame: Frame { is_live: is_first, ..visit.frame("Audit", "audit") },
-        head: visit.console.app.gateway.engine().head(),
-        next: next_page("/console/audit", &visit.fields, &FILTERS, &next),
-        json,
-        filters,
-        is_first,
-    };
-    Ok(page(StatusCode::OK, &listed))
+        filters.refuse("sequence", &format!("there is no such entry: they go from 1 to {head}"));
+    }
+    let list = Listing::of(visit, "listEntries", "/console/audit", filters, "").await?;
+    let frame = Frame { is_live: list.is_live(), ..visit.frame("Audit", "audit") };
+    Ok(page(list.status(), &AuditPage { frame, list, head }))
 }
 
 #[derive(Template)]

@@ -1,35 +1,34 @@
 //! Grants: what delegated work may do without asking a person again.
 
 use askama::Template;
-use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::Value as Json;
 
+use super::super::acts::marked_grant;
 use super::super::door::Visit;
 use super::super::facts::Facts;
+use super::super::filters::Filters;
 use super::super::form::Fields;
 use super::super::frame::{Frame, page};
-use super::next_page;
+use super::super::listing::Listing;
 use crate::authorization::GrantStanding;
 use crate::callers::Act;
-use crate::http::{Ask, Problem};
+use crate::http::Problem;
 
 #[derive(Template)]
 #[template(path = "authorizations.html")]
 struct AuthorizationsPage {
     frame: Frame,
-    json: Json,
-    state: String,
+    list: Listing,
     may: bool,
-    next: Option<String>,
     routes: Vec<String>,
-    /// Terms of a grant that somebody thought better of.
+    /// Terms of a grant that somebody thought better of, or has not finished.
     terms: Fields,
+    form: Filters,
 }
 
 impl AuthorizationsPage {
     fn facts(&self) -> Facts<'_> {
-        self.frame.facts(&self.json)
+        self.frame.facts(&self.list.json)
     }
 
     /// What was filled in before.
@@ -55,21 +54,19 @@ impl AuthorizationsPage {
 }
 
 pub(in super::super) async fn authorizations(visit: &Visit) -> Result<Response, Problem> {
-    let query = visit.fields.query_of(&["state", "cursor"]);
-    let json = visit.ask(Ask::of("listAuthorizations").query(query)).await?;
-    let next = Facts::of(&json, visit.now).text("next");
+    let filters = Filters::read("listAuthorizations", &["state"], &visit.fields);
+    let list = Listing::of(visit, "listAuthorizations", "/console/authorizations", filters, "").await?;
     let routes = visit.console.app.rules.current().in_force.policies.routes().keys().cloned().collect();
-    let listed = AuthorizationsPage {
-        frame: Frame {
-            is_live: visit.fields.get("cursor").is_none(),
-            ..visit.frame("Authorizations", "authorizations")
-        },
-        state: visit.fields.text("state").to_owned(),
+    let shown = AuthorizationsPage {
+        frame: Frame { is_live: list.is_live(), ..visit.frame("Authorizations", "authorizations") },
         may: visit.may(Act::Authorize),
-        next: next_page("/console/authorizations", &visit.fields, &["state"], &next),
         routes,
         terms: visit.fields.clone(),
-        json,
+        form: match visit.fields.get("made") {
+            Some(_) => marked_grant(&visit.fields),
+            None => Filters::read("", &[], &visit.fields),
+        },
+        list,
     };
-    Ok(page(StatusCode::OK, &listed))
+    Ok(page(shown.list.status(), &shown))
 }

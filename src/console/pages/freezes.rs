@@ -5,8 +5,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value as Json;
 
+use super::super::acts::marked_freeze;
 use super::super::door::Visit;
 use super::super::facts::Facts;
+use super::super::filters::Filters;
 use super::super::form::query;
 use super::super::frame::{Frame, page};
 use crate::callers::Act;
@@ -18,6 +20,8 @@ struct FreezesPage {
     frame: Frame,
     json: Json,
     routes: Vec<String>,
+    /// A freeze that somebody began to ask for.
+    form: Filters,
     may: bool,
     may_lift: bool,
 }
@@ -25,6 +29,10 @@ struct FreezesPage {
 impl FreezesPage {
     fn facts(&self) -> Facts<'_> {
         self.frame.facts(&self.json)
+    }
+
+    fn scopes(&self) -> [(&'static str, &'static str); 3] {
+        [("all", "everything"), ("mode", "one mode"), ("route", "one route")]
     }
 
     /// The freeze's scope as a query.
@@ -41,6 +49,7 @@ pub(in super::super) async fn freezes(visit: &Visit) -> Result<Response, Problem
     let shown = FreezesPage {
         frame: Frame { is_live: true, ..visit.frame("Freezes", "freezes") },
         routes,
+        form: marked_freeze(&visit.fields),
         may: visit.may(Act::Freeze),
         may_lift: visit.may(Act::Unfreeze),
         json,

@@ -1,15 +1,14 @@
 //! The rollout of mention-triggered work: the phase, the numbers, and what was seen.
 
 use askama::Template;
-use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value as Json;
 
 use super::super::door::Visit;
 use super::super::facts::Facts;
-use super::super::form::encoded;
+use super::super::filters::Filters;
 use super::super::frame::{Frame, page};
-use super::next_page;
+use super::super::listing::Listing;
 use crate::callers::Act;
 use crate::http::{Ask, Problem};
 use crate::mentions::Phase;
@@ -20,9 +19,8 @@ struct MentionsPage {
     frame: Frame,
     phase: Json,
     metrics: Json,
-    list: Json,
+    list: Listing,
     may: bool,
-    next: Option<String>,
 }
 
 /// What is counted: its name in the answer, and in words.
@@ -67,17 +65,14 @@ impl MentionsPage {
 }
 
 pub(in super::super) async fn mentions(visit: &Visit) -> Result<Response, Problem> {
-    let query =
-        visit.fields.get("cursor").map(|cursor| format!("cursor={}", encoded(cursor))).unwrap_or_default();
-    let list = visit.ask(Ask::of("listMentions").query(query)).await?;
-    let next = Facts::of(&list, visit.now).text("next");
+    let filters = Filters::read("listMentions", &[], &visit.fields);
+    let list = Listing::of(visit, "listMentions", "/console/mentions", filters, "").await?;
     let shown = MentionsPage {
-        frame: Frame { is_live: visit.fields.get("cursor").is_none(), ..visit.frame("Mentions", "mentions") },
+        frame: Frame { is_live: list.is_live(), ..visit.frame("Mentions", "mentions") },
         phase: visit.ask(Ask::of("getMentionPhase")).await?,
         metrics: visit.ask(Ask::of("getMentionMetrics")).await?,
         may: visit.may(Act::MoveMentionPhase),
-        next: next_page("/console/mentions", &visit.fields, &[], &next),
         list,
     };
-    Ok(page(StatusCode::OK, &shown))
+    Ok(page(shown.list.status(), &shown))
 }

@@ -22,8 +22,10 @@ pub(super) use overview::overview;
 pub(super) use reference::{codes, policies};
 pub(super) use routes::{route, routes};
 
+use serde_json::Value as Json;
+
 use super::facts::Facts;
-use super::form::Fields;
+use crate::http::{Kind, Problem};
 
 /// Is this route frozen, by itself or with everything? A mode that is frozen is no matter of one route.
 fn is_frozen(freezes: &Facts<'_>, key: &str) -> bool {
@@ -31,14 +33,11 @@ fn is_frozen(freezes: &Facts<'_>, key: &str) -> bool {
     freezes.each("frozen").iter().any(holds)
 }
 
-/// The way to the next page of a list, with the same filters; nothing on the last.
-fn next_page(base: &str, fields: &Fields, filters: &[&str], next: &str) -> Option<String> {
-    if next.is_empty() {
-        return None;
+/// Was there something to show? Whatever else went wrong stays what it is.
+fn is_there(answer: Result<Json, Problem>) -> Result<bool, Problem> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(problem) if problem.kind() == Kind::NotFound => Ok(false),
+        Err(problem) => Err(problem),
     }
-    let mut query = fields.query_of(filters);
-    if !query.is_empty() {
-        query.push('&');
-    }
-    Some(format!("{base}?{query}cursor={}", super::form::encoded(next)))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{MoveFault, Moving, Place};
 use crate::gateway::closed::{closed, set_closed};
 use crate::gateway::{Files, WorkspaceLock, checkpoints, public_key, read_checkpoint};
-use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedFault, SharedKind};
+use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedFault, SharedKind, Taken};
 use crate::ledger::verify;
 use crate::ledger::{
     Batch, Checkpoint, Closing, Entries, Head, Log as _, Part, RealDisk, Recorded, RecordedSegments,
@@ -58,24 +58,43 @@ impl End {
     }
 
     pub(super) fn target(place: &Place, topic_id: &str) -> Result<Self, MoveFault> {
-        let end = match place {
+        match place {
             Place::Workspace(root) => {
                 let files = Files::of(root);
                 files.make_directories().map_err(MoveFault::Gateway)?;
-                Self::hold(files)?
+                Self::hold(files)
             }
-            Place::Database(url) => Self::Stored(Database::open(url, topic_id)?),
-        };
-        let other = match &end {
-            Self::Files { files, .. } => {
-                inspect(&files.ledger()).map_err(MoveFault::Open)?.is_some_and(|(its, _)| its != topic_id)
-            }
-            Self::Stored(database) => database.topic_id() != topic_id,
-        };
-        if other {
-            return Err(MoveFault::TargetDiffers { place: end.shown(), sequence: 0 });
+            Place::Database(url) => Ok(Self::Stored(Database::open(url, topic_id)?)),
         }
-        Ok(end)
+    }
+
+    /// Another ledger that is there already; what is known of it only where it could be replaced.
+    pub(super) fn taken(&self, topic_id: &str) -> Result<Option<Option<Taken>>, MoveFault> {
+        match self {
+            Self::Files { files, .. } => {
+                let found = inspect(&files.ledger()).map_err(MoveFault::Open)?;
+                Ok(found.is_some_and(|(its, _)| its != topic_id).then_some(None))
+            }
+            Self::Stored(database) if database.topic_id() == topic_id => Ok(None),
+            Self::Stored(database) => Ok(Some(Some(database.taken()?))),
+        }
+    }
+
+    pub(super) fn is_taken(&self, taken: Option<Taken>) -> MoveFault {
+        match taken {
+            Some(taken) => MoveFault::TargetTaken { place: self.shown(), taken },
+            None => MoveFault::TargetDiffers { place: self.shown(), sequence: 0 },
+        }
+    }
+
+    /// Deletes the other ledger, if nobody has wanted anything of it.
+    pub(super) fn replace(self, url: &str, topic_id: &str, mark: &Closing) -> Result<Self, MoveFault> {
+        let Self::Stored(database) = &self else { return Err(MoveFault::NotReplaced(self.shown())) };
+        let taken = database.replace(topic_id, mark)?;
+        if !taken.is_replaceable() {
+            return Err(self.is_taken(Some(taken)));
+        }
+        Ok(Self::Stored(Database::open(url, topic_id)?))
     }
 
     fn hold(files: Files) -> Result<Self, MoveFault> {

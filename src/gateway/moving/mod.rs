@@ -8,7 +8,7 @@ mod ends;
 use std::path::{Path, PathBuf};
 
 use super::{GatewayFault, LockFault};
-use crate::ledger::postgres::PostgresFault;
+use crate::ledger::postgres::{PostgresFault, Taken};
 use crate::ledger::verify::Finding;
 use crate::ledger::{AppendFault, Batch, Closing, EntriesFault, Head, OpenFault};
 use crate::limits;
@@ -77,6 +77,13 @@ pub enum MoveFault {
     },
     /// The target has entries and is open: somebody may be using it.
     TargetInUse(String),
+    /// The target has another ledger.
+    TargetTaken {
+        place: String,
+        taken: Taken,
+    },
+    /// Only a database can be emptied.
+    NotReplaced(String),
     /// The target has another ledger, or another entry than the source, or more of them.
     TargetDiffers {
         place: String,
@@ -112,6 +119,37 @@ impl std::fmt::Display for MoveFault {
             Self::TargetInUse(place) => {
                 write!(f, "the ledger in {place} has entries and is open: somebody may be using it")
             }
+            Self::TargetTaken { place, taken } => {
+                let Taken { topic_id, entries, wanted, connections, closed } = taken;
+                let topic_id = crate::json::printable(topic_id);
+                write!(f, "{place} has another ledger, `{topic_id}`, with {entries} entries: ")?;
+                match (wanted, connections, closed) {
+                    (0, 0, false) => write!(
+                        f,
+                        "none of them is a decision or anything else that somebody asked for, so a gateway was started on it and \
+                         never used; `--replace` deletes it and copies into its place"
+                    ),
+                    (0, connections, false) => write!(
+                        f,
+                        "none of them is a decision or anything else that somebody asked for, but there are {connections} \
+                         connections to it; stop the gateways that are served on it, then `--replace` deletes it"
+                    ),
+                    (0, _, true) => {
+                        write!(f, "it is closed, and not replaced; give a database or a schema of its own")
+                    }
+                    (wanted, ..) => write!(
+                        f,
+                        "{wanted} of them are decisions or something else that somebody asked for, so it is never replaced; give a \
+                         database or a schema of its own"
+                    ),
+                }
+            }
+            Self::NotReplaced(place) => {
+                write!(
+                    f,
+                    "{place} is a workspace: only a ledger in a database is replaced, and this one would be gone"
+                )
+            }
             Self::TargetDiffers { place, sequence: 0 } => write!(f, "{place} has another ledger"),
             Self::TargetDiffers { place, sequence } => {
                 write!(
@@ -144,16 +182,37 @@ impl From<PostgresFault> for MoveFault {
     }
 }
 
+/// What to do with a database that has another ledger, of which nobody has wanted anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replacing {
+    No,
+    Yes,
+}
+
 /// Copies a ledger with its bodies and checkpoints, verifies the copy, and opens it in the source's place.
-pub fn move_ledger(from: &Place, to: &Place, tell: &mut dyn FnMut(Moving)) -> Result<Moved, MoveFault> {
+pub fn move_ledger(
+    from: &Place,
+    to: &Place,
+    replacing: Replacing,
+    tell: &mut dyn FnMut(Moving),
+) -> Result<Moved, MoveFault> {
     let source = End::source(from)?;
     let (topic_id, head) = source.committed()?.ok_or_else(|| MoveFault::Empty(source.shown()))?;
-    let target = End::target(to, &topic_id)?;
+    let mut target = End::target(to, &topic_id)?;
     if let Some(why) = source.closed()? {
         let same = Closing::Copied { to: target.shown() };
         if why != same {
             return Err(MoveFault::SourceClosed { place: source.shown(), why });
         }
+    }
+    if let Some(taken) = target.taken(&topic_id)? {
+        target = match (replacing, to) {
+            (Replacing::Yes, Place::Database(url)) => {
+                target.replace(url, &topic_id, &Closing::Unfinished { from: source.shown() })?
+            }
+            (Replacing::Yes, Place::Workspace(_)) => return Err(MoveFault::NotReplaced(target.shown())),
+            (Replacing::No, _) => return Err(target.is_taken(taken)),
+        };
     }
     let resumed_at = target.committed()?.map_or(Head::genesis(&topic_id), |(_, head)| head);
     if resumed_at.sequence > 0 {

@@ -110,9 +110,12 @@ fn error_of(problem: &Problem) -> RpcError {
         Kind::NotFound => ErrorCode::TaskNotFound,
         Kind::BodyInvalid => ErrorCode::Parse,
         Kind::MediaType => ErrorCode::ContentTypeNotSupported,
-        Kind::QueryInvalid | Kind::UriTooLong | Kind::TooLarge | Kind::RequestInvalid | Kind::Timeout => {
-            ErrorCode::InvalidRequest
-        }
+        Kind::QueryInvalid
+        | Kind::UriTooLong
+        | Kind::HeadTooLarge
+        | Kind::TooLarge
+        | Kind::RequestInvalid
+        | Kind::Timeout => ErrorCode::InvalidRequest,
         Kind::Forbidden => ErrorCode::UnsupportedOperation,
         _ => ErrorCode::Internal,
     };

@@ -15,6 +15,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 query("type", ANY, "gate.decided", "Of this event type"),
                 query("handoffId", ANY, "hs_20260218_router_0001", "Of this handoff, every attempt at it"),
                 CORRELATION,
+                query("agent", ANY, "crypto-sage", "Of handoffs from or to this agent, or sent by it"),
+                query(
+                    "route",
+                    ANY,
+                    "crypto-sage.execution-plane.v1",
+                    "Of handoffs on this route, of the route itself, or of a freeze or grant that names it",
+                ),
                 DECISION,
                 CODE,
                 FROM,

@@ -1,7 +1,8 @@
 //! One try to append: on the turn that was kept, on the connection that there is, or on a new one.
 
 use super::link::Link;
-use super::transaction::{Ended, Outcome, Place, Rows, begin, begin_and_put, look, put};
+use super::standing::why_refused;
+use super::transaction::{Ended, Outcome, Place, Rows, begin, begin_and_put, put};
 use super::{Database, PostgresFault, reading};
 use crate::ledger::chain::Head;
 
@@ -67,12 +68,12 @@ pub(super) async fn attempt(
             }
             Outcome::TooLate(_) => {
                 link.batch("rollback").await?;
-                let ended = look(&mut link, place.topic_id, place.after, place.mark).await?;
-                Attempt::Ended(Some(link), ended)
+                let why = why_refused(&mut link, place.topic_id, place.after, place.mark).await?;
+                Attempt::Ended(Some(link), Ended::Found(why))
             }
             Outcome::Refused => {
-                let ended = look(&mut link, place.topic_id, place.after, place.mark).await?;
-                Attempt::Ended(Some(link), ended)
+                let why = why_refused(&mut link, place.topic_id, place.after, place.mark).await?;
+                Attempt::Ended(Some(link), Ended::Found(why))
             }
             Outcome::Unknown(why) => Attempt::Ended(None, Ended::Unknown(why)),
             // `commit` was not sent on it.

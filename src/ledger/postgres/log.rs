@@ -7,14 +7,15 @@ use tokio::runtime::Runtime;
 
 use super::attempt::{Attempt, Turn, Ways, attempt};
 use super::bell::PostgresBell;
-use super::closing;
 use super::link::Link;
+use super::losses::{Noted, Remembered};
 use super::settling::{Pending, Settled, settle, settle_once};
-use super::transaction::{Ended, HEALTH, Place, Rows};
-use super::{Database, PostgresFault, link, reading, tail};
+use super::standing::Standing;
+use super::transaction::{Ended, Place, Rows};
+use super::{Database, PostgresFault, reading, tail};
 use crate::ledger::batch::Batch;
 use crate::ledger::chain::Head;
-use crate::ledger::closing::Closing;
+use crate::ledger::closing::{Closing, parse};
 use crate::ledger::entries::Entry;
 use crate::ledger::recovery::OpenFault;
 use crate::ledger::{AppendFault, Bell, Keeping, Log};
@@ -32,9 +33,13 @@ pub struct PostgresLog {
     last_timestamp: Option<Timestamp>,
     /// A batch of which it is not known whether it was committed.
     pending: Option<Pending>,
-    /// Said for ever once it was found.
-    gone: Option<(Head, Head)>,
-    /// Whoever copies into a ledger that is closed knows the mark.
+    /// The last entry of which it knows the time.
+    seen: Option<Remembered>,
+    /// What it remembers is not there. Nothing is appended while that is so.
+    gone: Option<Gone>,
+    /// Who says so to all others; nobody if it is not to be said.
+    gateway: Option<String>,
+    /// Whoever copies into a ledger that is closed, or begins the epoch that opens it again, knows the mark.
     mark: Option<String>,
     settle_ms: u64,
     /// Does it keep its turn when it comes too late?
@@ -45,6 +50,24 @@ pub struct PostgresLog {
     is_alone: bool,
     /// Drives its own connection, on the thread that appends: an answer wakes nobody but who waits for it.
     runtime: Runtime,
+}
+
+/// An entry that is gone.
+#[derive(Debug, Clone, Copy)]
+struct Gone {
+    after: Head,
+    found: Head,
+    /// An epoch that began after it gave it up.
+    given_up: bool,
+    /// All others have been told.
+    noted: bool,
+}
+
+impl Gone {
+    fn fault(self) -> AppendFault {
+        let Self { after, found, given_up, .. } = self;
+        if given_up { AppendFault::GivenUp { after } } else { AppendFault::HeadGone { after, found } }
+    }
 }
 
 impl PostgresLog {
@@ -71,6 +94,7 @@ impl PostgresLog {
         }
         let database = database.clone();
         let mark = mark.map(Closing::to_text);
+        let seen = last_timestamp.map(|time| Remembered { head, time: Some(time) });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -81,7 +105,9 @@ impl PostgresLog {
             head,
             last_timestamp,
             pending: None,
+            seen,
             gone: None,
+            gateway: None,
             mark,
             settle_ms: limits::PG_SETTLE_MS,
             keeps_turns: false,
@@ -95,6 +121,12 @@ impl PostgresLog {
     #[must_use]
     pub fn with_settle_ms(self, settle_ms: u64) -> Self {
         Self { settle_ms, ..self }
+    }
+
+    /// Closes the ledger to everybody when it finds that it has lost its end, in this gateway's name.
+    #[must_use]
+    pub fn noting_losses_of(self, gateway: &str) -> Self {
+        Self { gateway: Some(gateway.to_owned()), ..self }
     }
 
     /// Keeps its turn when an append comes too late, so that the next one does not: without that, whoever has just
@@ -111,6 +143,17 @@ impl PostgresLog {
 
     /// Appends several batches in one transaction; each stays a batch of its own.
     pub(crate) fn append_all(&mut self, after: Head, batches: &[Batch]) -> Result<(), AppendFault> {
+        let had_mark = self.mark.is_some();
+        match self.append_or_settle(after, batches) {
+            // What it knew the mark for is done.
+            Err(AppendFault::Closed(_)) if had_mark && self.check().is_ok() && self.mark.is_none() => {
+                self.append_or_settle(after, batches)
+            }
+            appended => appended,
+        }
+    }
+
+    fn append_or_settle(&mut self, after: Head, batches: &[Batch]) -> Result<(), AppendFault> {
         match self.append_once(after, batches)? {
             Settled::Landed => Ok(()),
             // It is known that nothing was committed, so it may be tried again; once.
@@ -123,8 +166,8 @@ impl PostgresLog {
     }
 
     fn append_once(&mut self, after: Head, batches: &[Batch]) -> Result<Settled, AppendFault> {
-        if let Some((after, found)) = self.gone {
-            return Err(AppendFault::HeadGone { after, found });
+        if let Some(gone) = self.gone {
+            return Err(gone.fault());
         }
         let mut on = after;
         for batch in batches {
@@ -187,16 +230,82 @@ impl PostgresLog {
     fn reached(&mut self, last: &Batch) {
         self.head = last.head();
         self.last_timestamp = Some(last.last_timestamp());
+        self.seen = Some(Remembered { head: last.head(), time: Some(last.last_timestamp()) });
     }
 
     /// Keeps what a failed append found.
     fn found(&mut self, fault: AppendFault) -> AppendFault {
         match fault {
-            AppendFault::HeadGone { after, found } => self.gone = Some((after, found)),
+            AppendFault::HeadGone { after, found } => return self.lost(after, found, None),
             AppendFault::Conflict { head } => self.head = head,
             _ => {}
         }
         fault
+    }
+
+    /// An entry that it has seen is not there: tells all others, unless they know or it was given up.
+    fn lost(&mut self, after: Head, found: Head, standing: Option<&Standing>) -> AppendFault {
+        // Whoever has a turn would wait for itself.
+        self.pass();
+        let time = self.seen.filter(|seen| seen.head == after).and_then(|seen| seen.time);
+        let noted = self.gone.is_some_and(|gone| gone.noted && gone.after == after);
+        let mut gone = Gone { after, found, given_up: false, noted };
+        match (standing, &self.gateway) {
+            (Some(standing), _) if !standing.is_closed() && standing.gave_up(time) => gone.given_up = true,
+            (Some(standing), _) if standing.is_closed() && noted => {}
+            (_, Some(gateway)) => match self.database.note_loss(gateway, Remembered { head: after, time }) {
+                Ok(Noted::Closed) => gone.noted = true,
+                Ok(Noted::GivenUp) => gone.given_up = true,
+                // The next look finds it, or tries again to say so.
+                Ok(Noted::NotLost) | Err(_) => {}
+            },
+            (_, None) => {}
+        }
+        self.gone = Some(gone);
+        gone.fault()
+    }
+
+    /// Has the epoch begun for which it knew the mark? Then it goes on without one.
+    fn was_opened(&mut self, standing: &Standing) -> bool {
+        let mark = self.mark.as_deref().and_then(parse);
+        let was_opened = matches!(mark, Some(Closing::Settled { .. })) && !standing.is_closed();
+        if was_opened {
+            self.mark = None;
+        }
+        was_opened
+    }
+
+    /// What others appended behind an entry, once it is known that nothing is lost and that it may be appended to.
+    fn look(&mut self, after: Head, what: Looking) -> Result<Vec<Entry>, AppendFault> {
+        let (database, head) = (self.database.clone(), self.head);
+        let (topic_id, mark) = (database.topic_id(), self.mark.clone());
+        let found = match &mut self.turn {
+            Some(turn) => self.runtime.block_on(look(&mut turn.link, topic_id, [after, head], what)),
+            None => database.ask(async |link| look(link, topic_id, [after, head], what).await),
+        };
+        let (standing, found) = found.map_err(not_durable)?;
+        standing.server()?;
+        let entries = match found {
+            Ok(entries) => entries,
+            Err(Lost::Gone { after, found }) => return Err(self.lost(after, found, Some(&standing))),
+            Err(Lost::Damaged(sequence)) => {
+                let what = format!("entry {sequence} does not follow from the one before it");
+                return Err(AppendFault::Tampered(what));
+            }
+        };
+        // It is all there, or there again.
+        self.gone = None;
+        // What is said of a ledger that goes on elsewhere may no longer be so.
+        if let Err(fault) = standing.closed(mark.as_deref())
+            && !self.was_opened(&standing)
+        {
+            return Err(fault);
+        }
+        if let Some(last) = entries.last() {
+            let head = Head { sequence: last.sequence, running_hash: last.running_hash };
+            self.seen = Some(Remembered { head, time: Timestamp::parse(&last.consensus_timestamp) });
+        }
+        Ok(entries)
     }
 
     /// Finds out about a batch whose commit was not answered. What is not settled in time stays pending.
@@ -240,19 +349,7 @@ impl Log for PostgresLog {
     }
 
     fn behind(&mut self, after: Head) -> Result<Vec<Entry>, AppendFault> {
-        if let Some((after, found)) = self.gone {
-            return Err(AppendFault::HeadGone { after, found });
-        }
-        let (database, topic_id) = (self.database.clone(), self.database.topic_id().to_owned());
-        let found = match &mut self.turn {
-            Some(turn) => self.runtime.block_on(behind(&mut turn.link, &topic_id, after)),
-            None => database.ask(async |link| behind(link, &topic_id, after).await),
-        };
-        match found {
-            Ok(Ok(entries)) => Ok(entries),
-            Ok(Err(fault)) => Err(self.found(fault)),
-            Err(fault) => Err(not_durable(fault)),
-        }
+        self.look(after, Looking::Read)
     }
 
     fn pass(&mut self) {
@@ -275,67 +372,62 @@ impl Log for PostgresLog {
     }
 
     fn check(&mut self) -> Result<(), AppendFault> {
-        if let Some((after, found)) = self.gone {
-            return Err(AppendFault::HeadGone { after, found });
-        }
         if let Some(pending) = &self.pending {
             let database = &self.database;
             // Once only: whoever asks how it stands does not want to wait.
             let settled = database.wait(async { settle_once(&database.0.address, pending).await.map(Some) });
             self.end_pending(settled)?;
         }
-        let (database, head) = (self.database.clone(), self.head);
-        let found = database.ask(async |link| {
-            let row = link.the_row(HEALTH).await?;
-            if row.get(0)? {
-                return Ok(Some(not_durable("the database has become a standby")));
-            }
-            if row.get::<&str>(1)? == "off" {
-                return Ok(Some(not_durable(link::FSYNC_OFF)));
-            }
-            if let Some(closed) = row.get::<Option<&str>>(2)? {
-                return Ok(Some(AppendFault::Closed(closing::sentence(closed))));
-            }
-            if reading::has(link, self.database.topic_id(), head).await? {
-                return Ok(None);
-            }
-            let (found, _) = reading::head(link, self.database.topic_id()).await?;
-            Ok(Some(AppendFault::HeadGone { after: head, found }))
-        });
-        match found {
-            Ok(None) => Ok(()),
-            Ok(Some(fault)) => Err(self.found(fault)),
-            Err(fault) => Err(not_durable(fault)),
-        }
+        let after = self.gone.map_or(self.head, |gone| gone.after);
+        self.look(after, Looking::Only).map(drop)
     }
 }
 
-/// What others appended behind an entry, or that it is no longer there.
-async fn behind(
+/// Are entries to be read, or is it enough to know that nothing is gone?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looking {
+    Read,
+    Only,
+}
+
+enum Lost {
+    Gone { after: Head, found: Head },
+    Damaged(u64),
+}
+
+/// How the ledger stands, and what others appended behind the first of these entries, or which of them is gone.
+async fn look(
     link: &mut Link,
     topic_id: &str,
-    after: Head,
-) -> Result<Result<Vec<Entry>, AppendFault>, PostgresFault> {
-    let row = link.the_row(HEALTH).await?;
-    if row.get(0)? {
-        return Ok(Err(not_durable("the database has become a standby")));
-    }
-    if row.get::<&str>(1)? == "off" {
-        return Ok(Err(not_durable(link::FSYNC_OFF)));
-    }
-    // What is said of a ledger that goes on elsewhere may no longer be so.
-    if let Some(closed) = row.get::<Option<&str>>(2)? {
-        return Ok(Err(AppendFault::Closed(closing::sentence(closed))));
-    }
-    match tail::look(link, topic_id, after).await {
-        Ok(entries) => Ok(Ok(entries)),
-        Err(PostgresFault::Gone { .. }) => {
-            let (found, _) = reading::head(link, topic_id).await?;
-            Ok(Err(AppendFault::HeadGone { after, found }))
+    known: [Head; 2],
+    what: Looking,
+) -> Result<(Standing, Result<Vec<Entry>, Lost>), PostgresFault> {
+    let standing = Standing::ask(link).await?;
+    let [after, head] = known;
+    let entries = match what {
+        Looking::Read => tail::look(link, topic_id, after).await,
+        Looking::Only if reading::has(link, topic_id, after).await? => Ok(Vec::new()),
+        Looking::Only => Err(PostgresFault::Gone { remembered: after.sequence, found: 0 }),
+    };
+    let gone = match &entries {
+        Err(PostgresFault::Gone { .. }) => Some(after),
+        // Seen, and not read yet or only now.
+        Ok(entries)
+            if head.sequence > after.sequence
+                && entries.iter().all(|entry| entry.running_hash != head.running_hash)
+                && !reading::has(link, topic_id, head).await? =>
+        {
+            Some(head)
         }
-        Err(PostgresFault::Damaged { sequence }) => {
-            Ok(Err(AppendFault::Tampered(format!("entry {sequence} does not follow from the one before it"))))
-        }
+        _ => None,
+    };
+    if let Some(after) = gone {
+        let (found, _) = reading::head(link, topic_id).await?;
+        return Ok((standing, Err(Lost::Gone { after, found })));
+    }
+    match entries {
+        Ok(entries) => Ok((standing, Ok(entries))),
+        Err(PostgresFault::Damaged { sequence }) => Ok((standing, Err(Lost::Damaged(sequence)))),
         Err(fault) => Err(fault),
     }
 }

@@ -5,8 +5,12 @@ use super::link::{Committed, Link};
 use crate::ledger::chain::RunningHash;
 
 /// The steps, in order. One that was released is never changed.
-const STEPS: [&str; 3] =
-    [include_str!("001_ledger.sql"), include_str!("002_push.sql"), include_str!("003_nonces.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("001_ledger.sql"),
+    include_str!("002_push.sql"),
+    include_str!("003_nonces.sql"),
+    include_str!("004_losses.sql"),
+];
 
 /// Who holds it migrates; the number is ours alone ("handoff" in ASCII).
 const LOCK: &str = "select pg_advisory_xact_lock(29380524337227366)";
@@ -34,7 +38,7 @@ async fn steps(link: &mut Link, new_topic_id: Option<&str>) -> Result<String, Po
     if new_topic_id.is_none()
         && link.the_row("select to_regclass('handoffd_ledger') is null").await?.get(0)?
     {
-        return Err(PostgresFault::Refused("it has no ledger".to_owned()));
+        return Err(PostgresFault::NoLedger);
     }
     link.batch(
         "create table if not exists handoffd_migrations (\

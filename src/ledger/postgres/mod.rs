@@ -13,12 +13,15 @@ mod bell;
 mod closing;
 mod link;
 mod log;
+mod losses;
 mod migrations;
 mod nonces;
 mod push;
 mod reading;
+mod replacing;
 mod settling;
 mod shared;
+mod standing;
 mod tail;
 mod tls;
 mod transaction;
@@ -30,8 +33,11 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub use log::PostgresLog;
+pub(crate) use losses::Noted;
+pub use losses::{Loss, Remembered, Settlement};
 pub use push::{PushProgress, PushRow, PushSet, PushTeller, PushTurn};
 pub use reading::StoredEntries;
+pub use replacing::Taken;
 pub use shared::{Shared, SharedFault, SharedKind};
 pub use tail::PostgresTail;
 
@@ -65,6 +71,8 @@ pub enum PostgresFault {
     Refused(String),
     /// The server said no.
     Server(String),
+    /// Nobody has made a ledger in it.
+    NoLedger,
     /// There is a row of that key already.
     Taken,
     /// What is in the tables is not what was put there.
@@ -82,6 +90,7 @@ impl std::fmt::Display for PostgresFault {
             Self::Unreachable(why) => write!(f, "the ledger's database could not be asked: {why}"),
             Self::Refused(why) => write!(f, "the ledger's database is not used: {why}"),
             Self::Server(why) => write!(f, "the ledger's database refused: {why}"),
+            Self::NoLedger => write!(f, "the ledger's database is not used: it has no ledger"),
             Self::Taken => write!(f, "the ledger's database has that row already"),
             Self::Damaged { sequence: 0 } => write!(f, "the ledger's tables are not this ledger's"),
             Self::Damaged { sequence } => {
@@ -106,7 +115,7 @@ pub(super) fn gone(remembered: u64, found: u64) -> String {
         format!("entry {remembered} in the database is another one than was there")
     };
     format!(
-        "{what}: it was put back from a backup, or a failover lost its end; nothing more is written before an operator decides which history counts"
+        "{what}: it was put back from a backup, or a failover lost its end; nothing is written before `handoffd ledger settle` says which history counts"
     )
 }
 

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use super::link::{Committed, Link};
-use super::log::not_durable;
-use super::{PostgresFault, closing, reading, stored};
+use super::{PostgresFault, stored};
 use crate::ledger::AppendFault;
 use crate::ledger::batch::Batch;
 use crate::ledger::chain::{Head, RunningHash};
@@ -35,8 +34,6 @@ const PUT_BODIES: &str = "insert into handoffd_bodies (sequence, place, digest, 
      where exists (select from handoffd_entries where sequence = $5 and running_hash = $6)";
 const NOTIFY: &str = "select pg_notify($1, $2) \
      where exists (select from handoffd_entries where sequence = $3 and running_hash = $4)";
-pub(super) const HEALTH: &str =
-    "select pg_is_in_recovery(), current_setting('fsync'), (select closed from handoffd_ledger)";
 
 /// The channel on which a ledger's new heads are told. A channel is seen in the whole database, and other ledgers may be
 /// in other schemas of it.
@@ -213,28 +210,4 @@ async fn statements(
         )
         .await?;
     Ok((begun, counts.first() == Some(&(sequences.len() as u64))))
-}
-
-/// Why the condition did not hold.
-pub(super) async fn look(
-    link: &mut Link,
-    topic_id: &str,
-    after: Head,
-    mark: Option<&str>,
-) -> Result<Ended, PostgresFault> {
-    let row = link.the_row(HEALTH).await?;
-    let closed: Option<&str> = row.get(2)?;
-    if closed != mark {
-        let why = closed.map_or_else(|| "it is no longer being copied".to_owned(), closing::sentence);
-        return Ok(Ended::Found(AppendFault::Closed(why)));
-    }
-    let there = reading::has(link, topic_id, after).await?;
-    let (head, _) = reading::head(link, topic_id).await?;
-    Ok(Ended::Found(if !there {
-        AppendFault::HeadGone { after, found: head }
-    } else if head == after {
-        not_durable("the ledger was opened or closed just now")
-    } else {
-        AppendFault::Conflict { head }
-    }))
 }

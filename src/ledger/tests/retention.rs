@@ -142,7 +142,12 @@ fn a_purge_that_is_cut_short_leaves_the_old_segment_or_the_new_one() {
             let head = six_batches(directory.path()).head();
             let chain = chain_lines(directory.path());
             let calls = Arc::new(AtomicUsize::new(0));
-            let disk = FaultyDisk { calls: calls.clone(), fails: (fails..fails + 100).collect(), kind };
+            let disk = FaultyDisk {
+                calls: calls.clone(),
+                reads: Arc::default(),
+                fails: (fails..fails + 100).collect(),
+                kind,
+            };
             let result = purge_bodies(&disk, directory.path(), at(2), PurgeMode::Drop);
             assert_eq!(chain_lines(directory.path()), chain, "{kind:?} {fails}");
             let left = bodies(directory.path(), 12);

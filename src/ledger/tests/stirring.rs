@@ -70,7 +70,12 @@ fn an_append_asks_no_more_of_the_disk_however_many_segments_are_full() {
     let asks = |full: usize| {
         let directory = tempfile::tempdir().unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
-        let disk = FaultyDisk { calls: calls.clone(), fails: Vec::new(), kind: Fault::InputOutput };
+        let disk = FaultyDisk {
+            calls: calls.clone(),
+            reads: Arc::default(),
+            fails: Vec::new(),
+            kind: Fault::InputOutput,
+        };
         let mut log = settled(Arc::new(disk), directory.path(), full);
         // All are looked at every so often, so the least of many appends is what one asks by itself.
         let of_one = |_| {
@@ -104,4 +109,49 @@ fn what_somebody_wrote_over_in_the_segment_that_grows_is_noticed_until_it_is_put
     }
     write_over(&text);
     append(&mut log, "next", 1).unwrap();
+}
+
+/// Cut off where a full one ends, written over where one grows: both have to be read to be judged.
+#[test]
+fn a_segment_that_stays_bad_is_not_read_for_every_append() {
+    let cut = |path: &Path, text: &[u8]| {
+        fs::File::options().write(true).open(path).unwrap().set_len(text.len() as u64 - 1).unwrap();
+    };
+    let write_over = |path: &Path, text: &[u8]| {
+        let before = RealDisk.identity(path).unwrap().modified;
+        while RealDisk.identity(path).unwrap().modified == before {
+            overwrite(path, text.to_ascii_uppercase());
+        }
+    };
+    for (which, change) in [&cut as &dyn Fn(&Path, &[u8]), &write_over].into_iter().enumerate() {
+        let directory = tempfile::tempdir().unwrap();
+        let reads = Arc::new(AtomicUsize::new(0));
+        let disk = FaultyDisk {
+            calls: Arc::default(),
+            reads: reads.clone(),
+            fails: Vec::new(),
+            kind: Fault::InputOutput,
+        };
+        let mut log = settled(Arc::new(disk), directory.path(), 1);
+        let path = segments(directory.path()).remove(which);
+        let text = fs::read(&path).unwrap();
+        let left = fs::metadata(&path).unwrap().modified().unwrap();
+        change(&path, &text);
+        let mut refused = || {
+            assert!(matches!(append(&mut log, "next", 1), Err(AppendFault::Tampered(_))));
+            reads.load(Ordering::Relaxed)
+        };
+        // At once, and a second time when the clock of the files has gone on.
+        assert_eq!([refused(), refused()], [1, 1]);
+        let tries = (0..5_000_000).position(|_| refused() == 2);
+        assert!(tries.is_some_and(|tries| tries > 0), "{tries:?}");
+        assert!((0..100).all(|_| refused() == 2));
+        // A full one must be as it was left. One that grows looks as if nothing had been done to it since it was
+        // judged, but for the time that nobody can set.
+        let judged = fs::metadata(&path).unwrap().modified().unwrap();
+        overwrite(&path, &text);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(if which == 0 { left } else { judged }).unwrap();
+        append(&mut log, "put right", 1).unwrap();
+    }
 }

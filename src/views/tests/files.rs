@@ -149,8 +149,13 @@ fn a_file_that_is_of_no_use_is_noticed_and_can_be_made_anew() {
     check("ahead of itself", &|path| sql(path, "UPDATE applied SET sequence = sequence + 1"), "damaged");
     check("behind itself", &|path| sql(path, "DELETE FROM entries WHERE sequence > 9"), "damaged");
     check("of another program", &|path| sql(path, "PRAGMA application_id = 7"), "another program");
-    check("newer", &|path| sql(path, "PRAGMA user_version = 99"), "of version 99, newer than 4");
+    check("newer", &|path| sql(path, "PRAGMA user_version = 99"), "of version 99, newer than 5");
     check("of another ledger", &|path| sql(path, "UPDATE applied SET topic_id = 'gw_x'"), "`gw_x`");
+    check(
+        "before it was kept whom entries concern",
+        &|path| sql(path, "DROP TABLE runs; PRAGMA user_version = 4"),
+        "not come to its end",
+    );
     check("unfinished", &|path| sql(path, "UPDATE applied SET rebuilding = 1"), "not come to its end");
 }
 

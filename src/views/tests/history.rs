@@ -22,6 +22,10 @@ pub(super) enum Step {
     /// A refusal without a handoff of its own.
     Stranger(u8, Vec<&'static str>),
     PolicyLoaded,
+    /// Something in the stream of a route.
+    Declared(u8),
+    /// Something in the gateway's own stream that names a route.
+    Frozen(u8),
     /// A stream that looks like a handoff's, and is not.
     Message(u8),
 }
@@ -81,6 +85,8 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..6u8, any::<u8>(), 0..4usize).prop_map(|(h, a, d)| Step::Again(h, a, DECISIONS[d])),
         1 => (0..5u8, codes()).prop_map(|(correlation, codes)| Step::Stranger(correlation, codes)),
         1 => Just(Step::PolicyLoaded),
+        1 => (0..4u8).prop_map(Step::Declared),
+        1 => (0..4u8).prop_map(Step::Frozen),
         1 => (0..3u8).prop_map(Step::Message),
     ];
     prop::collection::vec(step, 1..40)
@@ -91,6 +97,8 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
 pub(super) struct History {
     pub(super) entries: Vec<Entry>,
     pub(super) rows: Vec<EntryRow>,
+    /// Whom each of them concerns: agents, and routes.
+    pub(super) concerned: Vec<(Vec<String>, Vec<String>)>,
     handoffs: BTreeMap<String, Known>,
 }
 
@@ -119,13 +127,20 @@ impl History {
             Step::Submit(submission) => self.submit(submission),
             Step::Event(handoff, pick, kind) => {
                 let failed = *kind == "task.failed";
-                let payload = if failed { json!({"code": CODES[2], "message": "no"}) } else { json!({}) };
-                self.later(&handoff_id(*handoff), *pick, kind, payload);
+                // What an agent says of routes is nothing to go by.
+                let payload = if failed {
+                    json!({"code": CODES[2], "message": "no"})
+                } else {
+                    json!({"route_key": route(3)})
+                };
+                let sender = format!("agent:{}", agent(pick % 4));
+                let sender = if kind.starts_with("task.") { &sender } else { "human:agent-0" };
+                self.later(&handoff_id(*handoff), *pick, kind, sender, payload);
             }
             Step::Again(handoff, pick, decision) => {
                 let payload =
                     json!({"codes": [], "decision": decision, "gates": [], "policyDigest": "sha256:3"});
-                self.later(&handoff_id(*handoff), *pick, "gate.decided", payload);
+                self.later(&handoff_id(*handoff), *pick, "gate.decided", "system", payload);
             }
             Step::Stranger(correlation, codes) => {
                 let payload = json!({"codes": codes, "decision": "denied", "gates": ["G0:fail"]});
@@ -134,9 +149,21 @@ impl History {
             Step::PolicyLoaded => {
                 self.write("policy.loaded", &gateway, TOPIC, json!({"digest": "sha256:0", "decision": "no"}));
             }
+            Step::Declared(n) => {
+                let stream = format!("phase:{}", route(*n));
+                self.write("route.declared", &stream, TOPIC, json!({"route_key": "another"}));
+            }
+            Step::Frozen(n) => self.write("freeze.set", &gateway, TOPIC, json!({"route_key": route(*n)})),
             Step::Message(n) => {
                 let stream = format!("task:task_{n}:attempt:1");
-                self.write("message.sent", &stream, &correlation_id(*n), json!({"code": 7}));
+                let payload = json!({"code": 7, "route_key": route(*n)});
+                self.write_as(
+                    &format!("agent:{}", agent(*n)),
+                    "message.sent",
+                    &stream,
+                    &correlation_id(*n),
+                    payload,
+                );
             }
         }
     }
@@ -188,15 +215,19 @@ impl History {
         self.write(last, &stream, &correlation, payload);
     }
 
-    fn later(&mut self, id: &str, pick: u8, kind: &str, payload: Value) {
+    fn later(&mut self, id: &str, pick: u8, kind: &str, sender: &str, payload: Value) {
         let Some(known) = self.handoffs.get(id) else { return };
         let attempt = usize::from(pick) % known.attempts.len();
         let correlation = known.attempts[attempt].0.correlation_id.clone();
-        self.write(kind, &format!("task:{id}:attempt:{}", attempt + 1), &correlation, payload);
+        self.write_as(sender, kind, &format!("task:{id}:attempt:{}", attempt + 1), &correlation, payload);
+    }
+
+    fn write(&mut self, kind: &str, stream_id: &str, correlation_id: &str, payload: Value) {
+        self.write_as("system", kind, stream_id, correlation_id, payload);
     }
 
     /// Writes an event, and notes what it means.
-    fn write(&mut self, kind: &str, stream_id: &str, correlation_id: &str, payload: Value) {
+    fn write_as(&mut self, sender: &str, kind: &str, stream_id: &str, correlation_id: &str, payload: Value) {
         let codes: Vec<String> = match (&payload["codes"], &payload["code"]) {
             (Value::Array(codes), _) => codes.iter().map(|code| code.as_str().unwrap().to_owned()).collect(),
             (_, Value::String(code)) => vec![code.clone()],
@@ -204,8 +235,9 @@ impl History {
         };
         let decision =
             if kind == "gate.decided" { payload["decision"].as_str().map(str::to_owned) } else { None };
+        let wire_payload = payload.clone();
         let wire = json!({
-            "payload": payload, "sender": "system", "stream": {"context_id": correlation_id,
+            "payload": payload, "sender": sender, "stream": {"context_id": correlation_id,
             "correlation_id": correlation_id, "stream_id": stream_id, "stream_seq": 1}, "type": kind, "wire": "1.1",
         });
         let wire = String::from_utf8(canonical_json(&wire)).unwrap();
@@ -216,11 +248,19 @@ impl History {
 
         let place = stream_id.strip_prefix("task:hs_").and_then(|rest| rest.rsplit_once(":attempt:"));
         let place = place.map(|(id, attempt)| (format!("hs_{id}"), attempt.parse::<u32>().unwrap()));
+        let mut agents: Vec<String> = sender.strip_prefix("agent:").map(str::to_owned).into_iter().collect();
+        let mut routes: Vec<String> =
+            stream_id.strip_prefix("phase:").map(str::to_owned).into_iter().collect();
+        if stream_id.starts_with("project:") {
+            routes.extend(wire_payload["route_key"].as_str().map(str::to_owned));
+        }
         if let Some((id, attempt)) = &place {
             let known = self.handoffs.get_mut(id).unwrap();
             let index = *attempt as usize - 1;
             let (row, sequences) = &mut known.attempts[index];
             sequences.push(sequence);
+            agents.extend(row.source_agent.iter().chain(&row.target_agent).cloned());
+            routes.extend(row.route_key.clone());
             row.updated_sequence = sequence;
             row.updated_at.clone_from(&consensus_timestamp);
             row.status = super::super::status::after(kind).unwrap_or(row.status);
@@ -238,6 +278,7 @@ impl History {
                 known.accepted = Some(index);
             }
         }
+        self.concerned.push((agents, routes));
         let (handoff_id, attempt) = place.unzip();
         self.rows.push(EntryRow {
             sequence,

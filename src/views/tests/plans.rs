@@ -3,7 +3,7 @@
 use super::super::filter::{ENTRIES, HANDOFFS};
 use super::super::query::{By, List, Wanted};
 use super::super::{
-    EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, standing, tally, words,
+    EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, runs, standing, tally, words,
 };
 use super::history::*;
 use super::{Place, TOPIC, holding};
@@ -37,11 +37,17 @@ fn check_list(reader: &Reader, list: List, wanted: Option<Wanted>, filters: u32)
         Some((By::Column(column), _)) if *column == list.key => {
             "USING INTEGER PRIMARY KEY (rowid=?)".to_owned()
         }
+        // Two ends, so that neither what is newer than the page nor what is older than asked for is read.
+        Some((By::Run, _)) => "(whose=? AND first>? AND first<?)".to_owned(),
         Some((By::Column(column) | By::Only(column) | By::Member(_, column), _)) => {
             format!("({column}=? AND ")
         }
     };
     assert!(steps[0].contains(&driver), "{steps:?} is not by {driver}\n{sql}");
+    if matches!(wanted.first(), Some((By::Run, _))) {
+        let within = "t USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
+        assert!(steps.iter().any(|step| step.ends_with(within)), "{steps:?}\n{sql}");
+    }
 }
 
 #[test]
@@ -65,7 +71,7 @@ fn every_combination_of_filters_is_served_by_an_index() {
     let store = reader.connection();
     let (id, correlation, agent, route) = (handoff_id(0), correlation_id(0), agent(0), route(0));
     let streams = [format!("task:{id}:attempt:1"), format!("project:{TOPIC}")];
-    for bits in 0..128u32 {
+    for bits in 0..256u32 {
         let with = |bit: u32, text| (bits & (1 << bit) != 0).then_some(text);
         let handoffs = HandoffFilter {
             status: (bits & 64 != 0).then_some(Status::Rejected),
@@ -77,17 +83,19 @@ fn every_combination_of_filters_is_served_by_an_index() {
             handoff_id: with(5, &*id),
             ..HandoffFilter::default()
         };
-        check_list(&reader, HANDOFFS, handoffs.resolve(store).unwrap(), bits.count_ones());
+        check_list(&reader, HANDOFFS, handoffs.resolve(store).unwrap(), (bits & 127).count_ones());
         let entries = EntryFilter {
             kind: with(0, "gate.decided"),
-            stream_id: with(1, &*streams[usize::from(bits & 64 != 0)]),
+            stream_id: with(1, &*streams[usize::from(bits & 4 != 0)]),
             handoff_id: with(2, &*id),
             correlation_id: with(3, &*correlation),
             code: with(4, "POLICY_AGENT_DENIED"),
             decision: with(5, "denied"),
+            agent: with(6, &*agent),
+            route: with(7, &*route),
             ..EntryFilter::default()
         };
-        check_list(&reader, ENTRIES, entries.resolve(store).unwrap(), (bits & 63).count_ones());
+        check_list(&reader, ENTRIES, entries.resolve(store).unwrap(), bits.count_ones());
     }
 }
 
@@ -134,6 +142,7 @@ fn every_single_answer_and_claim_is_one_read_by_an_index() {
         attempt::ATTEMPT,
         tally::MINUTES,
         standing::NEWEST_OPEN,
+        runs::NEWEST,
     ] {
         plan(&reader, sql);
     }

@@ -24,8 +24,14 @@ fn pages<T>(rows_max: usize, mut read: impl FnMut(Option<Cursor>) -> Page<T>) ->
 fn check_entries(reader: &Reader, history: &History, filter: &EntryFilter<'_>, rows_max: usize) {
     let found = pages(rows_max, |cursor| reader.entries(filter, cursor, rows_max).unwrap());
     let is = |wanted: Option<&str>, found: Option<&str>| wanted.is_none() || wanted == found;
+    let of = |wanted: Option<&str>, names: &[String]| {
+        wanted.is_none_or(|wanted| names.iter().any(|name| name == wanted))
+    };
     let holds = |row: &&EntryRow| {
-        is(filter.kind, Some(&row.kind))
+        let (agents, routes) = &history.concerned[row.sequence as usize - 1];
+        of(filter.agent, agents)
+            && of(filter.route, routes)
+            && is(filter.kind, Some(&row.kind))
             && is(filter.stream_id, Some(&row.stream_id))
             && is(filter.handoff_id, row.handoff_id.as_deref())
             && is(filter.correlation_id, Some(&row.correlation_id))
@@ -97,6 +103,10 @@ proptest! {
         filters.extend(correlations.iter().map(|&correlation_id| EntryFilter { correlation_id, ..all }));
         filters.extend(ids.iter().map(|&handoff_id| EntryFilter { handoff_id, ..all }));
         filters.extend(some_of(rows.iter().map(|row| &*row.kind)).iter().map(|&kind| EntryFilter { kind, ..all }));
+        let agents = some_of(history.concerned.iter().flat_map(|(agents, _)| agents).map(String::as_str));
+        let routes = some_of(history.concerned.iter().flat_map(|(_, routes)| routes).map(String::as_str));
+        filters.extend(agents.iter().map(|&agent| EntryFilter { agent, ..all }));
+        filters.extend(routes.iter().map(|&route| EntryFilter { route, ..all }));
         let streams = some_of(rows.iter().map(|row| row.stream_id.as_str()));
         filters.extend(streams.iter().map(|&stream_id| EntryFilter { stream_id, ..all }));
         for (n, filter) in filters.iter().enumerate() {
@@ -105,6 +115,10 @@ proptest! {
             let code = codes[n % codes.len()];
             let decision = decisions[n % decisions.len()];
             check_entries(&reader, &history, &EntryFilter { code, decision, from, to, ..*filter }, rows_max);
+            let (agent, route) = (agents[n % agents.len()], routes[n / 3 % routes.len()]);
+            check_entries(&reader, &history, &EntryFilter { agent, from, to, ..*filter }, rows_max);
+            check_entries(&reader, &history, &EntryFilter { route, from, to, ..*filter }, rows_max);
+            check_entries(&reader, &history, &EntryFilter { agent, route, ..*filter }, rows_max);
             let handoff_id = ids[n % ids.len()];
             check_entries(&reader, &history, &EntryFilter { kind: Some("gate.decided"), handoff_id, ..*filter }, 3);
         }

@@ -60,14 +60,20 @@ proptest! {
         let history = History::of(&steps);
         let place = Place::new();
         drop(holding(&place.path, &history.entries));
-        let before = dump(&Connection::open(&place.path).unwrap());
+        // Whom entries concern cannot be told from the other tables, and the file then says that it is unfinished.
+        let rest = || -> Vec<String> {
+            let lines = dump(&Connection::open(&place.path).unwrap()).into_iter();
+            lines.filter(|line| !line.starts_with("runs ") && !line.starts_with("applied ")).collect()
+        };
+        let before = rest();
         Connection::open(&place.path).unwrap().execute_batch(
-            "DROP TABLE decision_minutes; DROP TABLE code_hours; DROP INDEX attempts_by_parent;
+            "DROP TABLE runs; DROP TABLE decision_minutes; DROP TABLE code_hours; DROP INDEX attempts_by_parent;
              ALTER TABLE entry_codes DROP COLUMN kind; ALTER TABLE entry_codes DROP COLUMN decision;
              PRAGMA user_version = 2;",
         ).unwrap();
-        drop(Views::open(&place.path, TOPIC).unwrap());
-        prop_assert_eq!(dump(&Connection::open(&place.path).unwrap()), before);
+        let fault = Views::open(&place.path, TOPIC).unwrap_err();
+        prop_assert!(matches!(fault, ViewsFault::NeedsRebuild(Rebuild::Unfinished)), "{fault}");
+        prop_assert_eq!(rest(), before);
     }
 }
 

@@ -1,0 +1,178 @@
+//! `handoffd ledger settle`: what to do with a database that has lost entries.
+
+use clap::Args;
+use serde_json::{Value as Json, json};
+
+use super::printer::{GREEN, RED};
+use super::{Context, Exit, Failure, place};
+use crate::gateway::{Files, LostEntries, lost_entries};
+use crate::ledger::postgres::{Database, Loss, Settlement};
+use crate::ledger::{Closing, Head, Source};
+
+/// How many of the lost decisions are shown to people.
+const SHOWN: usize = 20;
+
+/// Say what a database has lost, and which history counts.
+///
+/// A database that was put back from a backup, or that lost its end in a failover, is closed by the first gateway that
+/// misses an entry: nobody appends to it any more. This shows who misses what, and which decisions of it this workspace
+/// has seen. If all of it is there again, it opens the ledger. If the entries cannot be found, `--keep` gives them up: what
+/// is left counts, and the next gateway that starts begins a new epoch, in which envelopes, mentions and grants from before
+/// are void. Exit: 0 nothing to settle, or settled; 1 to be settled; 2 unreadable.
+#[derive(Debug, Args)]
+pub(super) struct Settle {
+    /// Give up what is lost: the last entry that is left, to show that you have seen what that means
+    #[arg(long, value_name = "ENTRY")]
+    keep: Option<u64>,
+}
+
+impl Settle {
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let root = context.workspace.root();
+        let Source::Database(database) = place::ledger(root)? else {
+            return Err(Failure::new(
+                "the ledger of this workspace is in files, where there is nothing to settle; for one in a database set \
+                 HANDOFFD_LEDGER_URL or `[ledger] url` in handoffd.toml",
+            ));
+        };
+        let failed = |fault: crate::ledger::postgres::PostgresFault| Failure(fault.to_string());
+        let losses = database.losses().map_err(failed)?;
+        // Asked before it is settled: afterwards nothing is missed any more.
+        let found = Found {
+            closed: database.closed().map_err(failed)?,
+            head: database.head().map_err(failed)?.0,
+            // What cannot be read says nothing; who misses what is in the database.
+            lost: lost_entries(&Files::of(root), &database).unwrap_or_default(),
+            losses,
+        };
+        let settlement = database.settle_losses(self.keep).map_err(failed)?;
+        if context.printer.is_json() {
+            context.printer.value(&found.to_json(&database, &settlement));
+        } else {
+            context.printer.line(&found.said(&database, &settlement, self.keep));
+        }
+        Ok(match settlement {
+            Settlement::OtherHead { .. } => Exit::Refused,
+            Settlement::NotLost if self.keep.is_some() => Exit::Refused,
+            Settlement::NothingLost | Settlement::GivenUp | Settlement::NotLost => Exit::Done,
+        })
+    }
+}
+
+/// How it was when it was asked.
+struct Found {
+    closed: Option<Closing>,
+    head: Head,
+    losses: Vec<Loss>,
+    lost: Option<LostEntries>,
+}
+
+impl Found {
+    fn to_json(&self, database: &Database, settlement: &Settlement) -> Json {
+        let missed = |loss: &Loss| {
+            json!({
+                "gateway": loss.gateway,
+                "sequence": loss.had.sequence,
+                "runningHash": loss.had.running_hash.to_string(),
+                "found": loss.found,
+                "noticedAt": loss.noticed_at,
+            })
+        };
+        let lost = |lost: &LostEntries| {
+            let decision = |row: &crate::views::EntryRow| {
+                json!({"sequence": row.sequence, "handoffId": row.handoff_id, "decision": row.decision,
+                       "at": row.consensus_timestamp})
+            };
+            json!({"after": lost.after, "through": lost.through,
+                   "decisions": lost.decisions.iter().map(decision).collect::<Vec<_>>()})
+        };
+        json!({
+            "database": database.to_string(),
+            "topicId": database.topic_id(),
+            "closed": self.closed.as_ref().map(ToString::to_string),
+            "left": {"sequence": self.head.sequence, "runningHash": self.head.running_hash.to_string()},
+            "missed": self.losses.iter().map(missed).collect::<Vec<_>>(),
+            "seenHere": self.lost.as_ref().map(lost),
+            "settled": match settlement {
+                Settlement::NothingLost => "nothingLost",
+                Settlement::GivenUp => "givenUp",
+                Settlement::OtherHead { .. } => "no",
+                Settlement::NotLost => "nothingToSettle",
+            },
+        })
+    }
+
+    fn said(&self, database: &Database, settlement: &Settlement, keep: Option<u64>) -> String {
+        let Head { sequence, running_hash } = self.head;
+        let head = match settlement {
+            Settlement::NotLost => {
+                let why = self.closed.as_ref().map_or_else(
+                    || format!("the ledger in {database} is open and ends at entry {sequence}"),
+                    |closed| format!("the ledger in {database} is closed: {closed}"),
+                );
+                return format!("{GREEN}nothing to settle{GREEN:#}  {why}");
+            }
+            Settlement::NothingLost => {
+                format!(
+                    "{GREEN}nothing is lost{GREEN:#}  all that was missed is there again; the ledger is open"
+                )
+            }
+            Settlement::GivenUp => format!(
+                "{GREEN}settled{GREEN:#}  what came after entry {sequence} and is not there is given up\n         \
+                 start the gateways again: the first one begins a new epoch, and each puts aside what it remembers of it"
+            ),
+            Settlement::OtherHead { head } => match keep {
+                Some(keep) => format!(
+                    "{RED}not settled{RED:#}  what is left ends at entry {head}, and not at {keep}; nothing was changed"
+                ),
+                None => {
+                    format!("{RED}to be settled{RED:#}  {database} has lost entries, and nothing is appended")
+                }
+            },
+        };
+        let mut text = format!("{head}\n\n  left    up to entry {sequence}, running hash {running_hash}\n");
+        for Loss { gateway, had, found, noticed_at } in &self.losses {
+            text.push_str(&format!(
+                "  missed  entry {} by gateway {}, running hash {}; when it noticed, at {noticed_at}, the last one was {found}\n",
+                had.sequence,
+                crate::json::printable(gateway),
+                had.running_hash,
+            ));
+        }
+        text.push_str(&self.seen_here());
+        if matches!(settlement, Settlement::OtherHead { .. }) {
+            text.push_str(&format!(
+                "\nIf the entries can be found (another standby, a newer backup), put that database in the place of this one,\n\
+                 or the rows back into it, and run this again. If they are gone for good: `handoffd ledger settle --keep {sequence}`\n\
+                 gives them up, and a new epoch begins: envelopes, mentions and grants from before it are void."
+            ));
+        }
+        text
+    }
+
+    fn seen_here(&self) -> String {
+        let Some(LostEntries { after, through, decisions }) = &self.lost else {
+            return "  seen    this workspace has seen none of it; ask in those of the gateways that miss something\n".to_owned();
+        };
+        let mut text = format!(
+            "  seen    entries {} to {through} by this workspace, with {}{} decision(s)\n",
+            after + 1,
+            if decisions.len() >= crate::limits::VIEW_PAGE_ROWS_MAX { "more than " } else { "" },
+            decisions.len()
+        );
+        for row in decisions.iter().take(SHOWN) {
+            let (id, decision) = (row.handoff_id.as_deref(), row.decision.as_deref());
+            text.push_str(&format!(
+                "          {} {} at entry {}, {}\n",
+                crate::json::printable(id.unwrap_or("?")),
+                decision.unwrap_or("?"),
+                row.sequence,
+                row.consensus_timestamp
+            ));
+        }
+        if decisions.len() > SHOWN {
+            text.push_str("          and older ones; `--json` has more of them\n");
+        }
+        text
+    }
+}
