@@ -1,8 +1,10 @@
 //! Durable decisions per second of 1, 2 and 3 replicas on one PostgreSQL, 64 connections each, beside pgbench with 64
 //! clients that inserts a row of the same size with the same durability into the same server.
 //!
-//! Run: cargo bench --bench replicas [-- SECONDS]. Everything runs on one machine, the load and the server included; all
-//! take turns, several rounds each, so that what else the machine does hits all alike. Read the ratios.
+//! Run: cargo bench --bench replicas [-- SECONDS] [--standby MS] [--beside PROGRAM]. Everything runs on one machine, the
+//! load and the server included; all take turns, several rounds each, so that what else the machine does hits all alike.
+//! Read the ratios. With `--standby` every commit, pgbench's too, waits for a real standby that is so many milliseconds
+//! away in each direction; with `--beside` one replica of another build takes turns with them, on a ledger of its own.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,9 +19,12 @@
 mod load;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use load::daemon::Daemon;
-use load::pgbench::{Rows, cluster::Cluster};
+use load::pgbench::Rows;
+use load::pgbench::cluster::{self, Cluster};
+use load::slow_link::slow_link;
 use load::{Load, Request, load, median, task_spec};
 
 #[global_allocator]
@@ -32,12 +37,26 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    let number: Option<f64> = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
-    let seconds = number.unwrap_or(5.0);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let behind = |flag: &str| {
+        arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone())
+    };
+    let seconds: f64 = arguments.first().and_then(|argument| argument.parse().ok()).unwrap_or(5.0);
     let cluster = Arc::new(Cluster::start());
+    let _standby = behind("--standby").map(|ms| {
+        let each_way = Duration::from_secs_f64(ms.parse::<f64>().unwrap() / 1000.0);
+        let standby = cluster.standby_through(slow_link(cluster.port, each_way));
+        cluster.set("synchronous_standby_names", "*");
+        let streams = "select count(*) from pg_stat_replication where sync_state = 'sync'";
+        cluster::until(|| cluster.psql("postgres", streams) == "1");
+        println!("every commit waits for a standby that is {ms} ms away");
+        standby
+    });
     let database = cluster.database();
     let url = cluster.url(&database);
     let replicas: Vec<Daemon> = (0..3).map(|_| Daemon::start(&["--ledger", &url])).collect();
+    let beside = behind("--beside")
+        .map(|program| Daemon::start_program(&program, &["--ledger", &cluster.url(&cluster.database())]));
     // Caches are filled, connections made, and the size of a decision is known.
     submit(&replicas[..1], 1.0);
     let size = "select (sum(octet_length(wire) + octet_length(consensus_timestamp) + 32) \
@@ -47,17 +66,20 @@ fn main() {
     let rows = Rows::new(cluster, bytes);
     println!("a decision is {bytes} bytes in the database, and so is a row of pgbench");
     println!("what         per second  ratio to pgbench  p50 ms  p99 ms  decided again");
-    let mut runs: [Vec<Run>; 4] = Default::default();
+    let mut runs: [Vec<Run>; 5] = Default::default();
     for _ in 0..ROUNDS {
         runs[0].push(Run { load: rows.insert(CONNECTIONS, seconds), again: 0.0 });
-        for (n, run) in runs.iter_mut().enumerate().skip(1) {
+        for (n, run) in runs.iter_mut().enumerate().take(4).skip(1) {
             run.push(submit(&replicas[..n], seconds));
+        }
+        if let Some(beside) = &beside {
+            runs[4].push(submit(std::slice::from_ref(beside), seconds));
         }
     }
     let of = |runs: &[Run], figure: &dyn Fn(&Run) -> f64| median(runs.iter().map(figure));
     let base = of(&runs[0], &|run| run.load.rate());
-    for (n, runs) in runs.iter().enumerate() {
-        let name = if n == 0 { "pgbench".to_owned() } else { format!("{n} replica(s)") };
+    let names = ["pgbench", "1 replica", "2 replicas", "3 replicas", "beside"];
+    for (name, runs) in names.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty()) {
         let rate = of(runs, &|run| run.load.rate());
         let [p50, p99] = [0.5, 0.99].map(|share| of(runs, &|run| run.load.percentile(share) / 1000.0));
         let again = of(runs, &|run| run.again);

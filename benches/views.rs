@@ -163,10 +163,19 @@ fn main() {
         let page = reader.handoffs(&filter, None, 100).unwrap();
         println!("handoffs by {name}, {} rows: {:.1?}", page.rows.len(), begin.elapsed());
     }
-    let begin = Instant::now();
-    let filter = EntryFilter { kind: Some("task.rejected"), ..EntryFilter::default() };
-    let page = reader.entries(&filter, None, 100).unwrap();
-    println!("entries by type, {} rows: {:.1?}", page.rows.len(), begin.elapsed());
+    let middle = Some(format!("c{:x}", count / 2).parse().unwrap());
+    let filters = [
+        ("type", EntryFilter { kind: Some("task.rejected"), ..EntryFilter::default() }),
+        ("agent", EntryFilter { agent: Some("crypto-sage-3"), ..EntryFilter::default() }),
+        ("route", EntryFilter { route: Some("crypto-sage.execution-plane-3.v1"), ..EntryFilter::default() }),
+    ];
+    for (name, filter) in filters {
+        for (place, cursor) in [("the newest", None), ("from the middle", middle)] {
+            let begin = Instant::now();
+            let page = reader.entries(&filter, cursor, 100).unwrap();
+            println!("entries by {name}, {place}, {} rows: {:.1?}", page.rows.len(), begin.elapsed());
+        }
+    }
 
     let begin = Instant::now();
     let asked = 10_000;

@@ -17,8 +17,13 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts one with these arguments of `serve`, and waits until it is ready.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_program(env!("CARGO_BIN_EXE_handoffd"), arguments)
+    }
+
+    /// The same of another build.
+    pub(crate) fn start_program(program: &str, arguments: &[&str]) -> Self {
         let workspace = tempfile::tempdir().unwrap();
-        let mut command = tied(env!("CARGO_BIN_EXE_handoffd"));
+        let mut command = tied(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--workspace"]);
         let process = Process::start(command.arg(workspace.path()).args(arguments));
         let mut daemon = Self { process, address: String::new(), token: String::new(), workspace };

@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 pub(crate) mod pgbench;
 pub(crate) mod process;
 pub(crate) mod report;
+pub(crate) mod slow_link;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
