@@ -77,8 +77,9 @@ impl Daemon {
         &self.app
     }
 
-    /// Serves until a signal says stop; meanwhile follows the rules and drops old bodies.
-    pub(super) fn run(self) -> Result<(), Failure> {
+    /// Serves until a signal says stop; meanwhile follows the rules and drops old bodies. `greet` is called once it
+    /// can be told to stop.
+    pub(super) fn run(self, greet: impl FnOnce(&Self)) -> Result<(), Failure> {
         let by_itself = self.app.settings.policy.reload == PolicyReload::Auto;
         let watch = Watch::over(self.workspace.root(), by_itself);
         let bell = watch.bell();
@@ -90,7 +91,7 @@ impl Daemon {
             drop_bodies(self.app.clone(), keep)?;
         }
         watch_condition(self.app.clone())?;
-        self.run_until(|| signals(bell))
+        self.run_until(|| signals(bell), greet)
     }
 
     /// Serves until `stop` is ready; then finishes what is under way, leaves a checkpoint and gives the workspace
@@ -98,23 +99,26 @@ impl Daemon {
     pub(super) fn run_until<S: Future<Output = ()>>(
         self,
         stop: impl FnOnce() -> std::io::Result<S>,
+        greet: impl FnOnce(&Self),
     ) -> Result<(), Failure> {
-        let Self { app, listening, .. } = self;
+        let app = self.app.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .max_blocking_threads(limits::BLOCKING_THREADS_MAX)
             .enable_all()
             .build()?;
-        // It listens already, so whoever is told can connect.
-        notify::tell("READY=1");
         let served = runtime.block_on(async {
             let stop = stop()?;
+            // Not a line earlier: whoever hears it may stop it at once, and a signal that nobody waits for yet would
+            // end the process where it stands. It listens already, so whoever is told can connect.
+            greet(&self);
+            notify::tell("READY=1");
             // Said when it begins: what is under way may take its time.
             let stop = async move {
                 stop.await;
                 notify::tell("STOPPING=1");
                 tracing::info!("stopping");
             };
-            let served = listening.serve(app.clone(), console::pages(app.clone()), stop).await;
+            let served = self.listening.serve(app.clone(), console::pages(app.clone()), stop).await;
             served.map_err(|fault| Failure(fault.to_string()))
         });
         let finished = app.gateway().finish();

@@ -181,7 +181,7 @@ impl Show<'_> {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let interrupted = self.interrupted.clone();
         let run = move || {
-            daemon.run_until(|| {
+            let stop = || {
                 let told = told_to_stop()?;
                 Ok(async move {
                     tokio::select! {
@@ -189,7 +189,8 @@ impl Show<'_> {
                         _ = stopped => {}
                     }
                 })
-            })
+            };
+            daemon.run_until(stop, |_| {})
         };
         let thread = std::thread::Builder::new().name("demo".into()).spawn(run)?;
         Ok(Served { cast, keyring, stop, thread })

@@ -113,47 +113,46 @@ impl Serve {
             Ok(daemon) => daemon,
             Err(failure) => return Ok(unavailable(context, failure)),
         };
-        self.greet(context, &daemon);
-        daemon.run()?;
+        daemon.run(|daemon| greet(context, daemon))?;
         Ok(Exit::Done)
     }
+}
 
-    /// Says where it listens and what to try; for people only.
-    fn greet(&self, context: &Context, daemon: &Daemon) {
-        let address = daemon.address();
-        let scheme = if daemon.app().settings.tls.certificate.is_some() { "https" } else { "http" };
-        let digest = daemon.app().rules().digest().to_string();
-        tracing::info!(%address, policies = digest, version = env!("CARGO_PKG_VERSION"), "listening");
-        let volatile = daemon.app().gateway().keeping() == Keeping::Volatile;
-        if volatile {
-            tracing::warn!(
-                "the ledger is kept in memory: every decision is forgotten when the gateway stops, and live work is refused"
-            );
-        }
-        if !std::io::stderr().is_terminal() {
-            return;
-        }
-        let root = context.workspace.root();
-        let at = |path: &str| {
-            if root == Path::new(".") { path.to_owned() } else { root.join(path).display().to_string() }
-        };
-        let (token, workspace) = (at("memory/admin.token"), workspace_flag(context));
-        let made = match daemon.admin {
-            AdminFile::Made => " (just made, for you alone)",
-            AdminFile::Kept | AdminFile::Retired => "",
-        };
-        context.printer.say(&format!(
-            "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{scheme}://{address}{GREEN:#}\n\n  \
-             admin token    {token}{made}\n  \
-             for people     {scheme}://{address}/console, opened with: handoffd console{workspace}\n  \
-             for programs   {scheme}://{address}/openapi.json\n\n\
-             Ask for a handoff:\n\n  \
-             curl -s {scheme}://{address}/v1/handoffs -H \"Authorization: Bearer $(cat {token})\" \\\n    \
-             -H 'Content-Type: application/json' --data @{}\n\n\
-             Stop with Ctrl-C.\n",
-            at("docs/examples/taskspec-canonical.json"),
-        ));
+/// Says where it listens and what to try; for people only.
+fn greet(context: &Context, daemon: &Daemon) {
+    let address = daemon.address();
+    let scheme = if daemon.app().settings.tls.certificate.is_some() { "https" } else { "http" };
+    let digest = daemon.app().rules().digest().to_string();
+    tracing::info!(%address, policies = digest, version = env!("CARGO_PKG_VERSION"), "listening");
+    let volatile = daemon.app().gateway().keeping() == Keeping::Volatile;
+    if volatile {
+        tracing::warn!(
+            "the ledger is kept in memory: every decision is forgotten when the gateway stops, and live work is refused"
+        );
     }
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let root = context.workspace.root();
+    let at = |path: &str| {
+        if root == Path::new(".") { path.to_owned() } else { root.join(path).display().to_string() }
+    };
+    let (token, workspace) = (at("memory/admin.token"), workspace_flag(context));
+    let made = match daemon.admin {
+        AdminFile::Made => " (just made, for you alone)",
+        AdminFile::Kept | AdminFile::Retired => "",
+    };
+    context.printer.say(&format!(
+        "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{scheme}://{address}{GREEN:#}\n\n  \
+         admin token    {token}{made}\n  \
+         for people     {scheme}://{address}/console, opened with: handoffd console{workspace}\n  \
+         for programs   {scheme}://{address}/openapi.json\n\n\
+         Ask for a handoff:\n\n  \
+         curl -s {scheme}://{address}/v1/handoffs -H \"Authorization: Bearer $(cat {token})\" \\\n    \
+         -H 'Content-Type: application/json' --data @{}\n\n\
+         Stop with Ctrl-C.\n",
+        at("docs/examples/taskspec-canonical.json"),
+    ));
 }
 
 /// Says why it cannot be served, and what to do where that is the disk's.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufReader, Write as _};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -60,6 +61,42 @@ fn a_hangup_reads_the_rules_again_and_the_end_of_its_terminal_stops_it_in_order(
         let verified = command(&workspace, &["--json", "doctor"]).output().unwrap();
         String::from_utf8_lossy(&verified.stdout).contains("none runs").then_some(())
     });
+}
+
+/// SIGINT and SIGTERM.
+const STOPS: u64 = 1 << (2 - 1) | 1 << (15 - 1);
+
+/// The signals that a process has somebody for; the others end it where it stands.
+fn caught(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap()
+}
+
+#[test]
+fn told_to_stop_as_soon_as_it_says_that_it_is_ready_it_stops_in_order() {
+    let root = tempfile::tempdir().unwrap();
+    let workspace = root.path().join("workspace");
+    assert!(command(&workspace, &["init"]).output().unwrap().status.success());
+    let path = root.path().join("manager");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    // Without an answer to it a test that waits in vain would wait for ever.
+    manager.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    let heard = || {
+        let mut bytes = [0; 64];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    for signal in ["-TERM", "-INT", "-TERM", "-INT"] {
+        let mut serve = command(&workspace, &["serve", "--listen", "127.0.0.1:0"]);
+        let mut daemon = serve.env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().unwrap();
+        assert_eq!(heard(), "READY=1");
+        // Read rather than tried: a signal that is sent from here comes later than one that a manager sends.
+        assert_eq!(caught(daemon.id()) & STOPS, STOPS);
+        assert!(Command::new("kill").args([signal, &daemon.id().to_string()]).status().unwrap().success());
+        assert_eq!(daemon.wait().unwrap().code(), Some(0), "{signal}");
+        assert_eq!(heard(), "STOPPING=1");
+    }
 }
 
 #[test]
