@@ -1,0 +1,106 @@
+//! Whether the files are still the ones that were written, before anything is acknowledged on top of them.
+
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use super::{Sealed, SegmentLog, name_of};
+use crate::ledger::AppendFault;
+use crate::ledger::chain::Head;
+use crate::ledger::disk::FileIdentity;
+use crate::ledger::recovery::scan;
+
+impl SegmentLog {
+    /// Are all files still the ones that were written, and as they were left? Full segments are asked when something
+    /// stirred in the directory, and every so often.
+    pub(super) fn check_files(&mut self) -> Result<(), AppendFault> {
+        let own = self.current.as_ref().and_then(|segment| segment.path.file_name()?.to_str());
+        if self.stirring.is_due(own) {
+            self.check_sealed()?;
+            self.stirring.looked();
+        }
+        self.check_current()
+    }
+
+    fn check_sealed(&mut self) -> Result<(), AppendFault> {
+        let mut before = Head::genesis(&self.topic_id);
+        for at in 0..self.sealed.len() {
+            let Some(Sealed { path, identity, head }) = self.sealed.get(at) else { break };
+            let (expected, head) = (*identity, *head);
+            let found = self.identity(path)?;
+            if !found.holds_what(&expected) {
+                if found.bytes >= expected.bytes || !self.is_the_same_chain(path, found, before, head)? {
+                    return Err(changed(path, found, expected));
+                }
+                if let Some(sealed) = self.sealed.get_mut(at) {
+                    sealed.identity = found;
+                }
+            }
+            before = head;
+        }
+        Ok(())
+    }
+
+    /// The segment that is appended to. One that somebody else wrote to must still be the same from end to end.
+    fn check_current(&mut self) -> Result<(), AppendFault> {
+        let Some(segment) = &self.current else { return Ok(()) };
+        // The file that is open cannot lose its inode to another one.
+        let own = segment.file.identity().map_err(AppendFault::NotDurable)?;
+        let found = self.identity(&segment.path)?;
+        let expected = FileIdentity { bytes: segment.durable_bytes, ..own };
+        if (found.device, found.inode, found.bytes) != (own.device, own.inode, segment.durable_bytes) {
+            return Err(changed(&segment.path, found, expected));
+        }
+        if segment.modified.is_some_and(|modified| modified != found.modified) {
+            let before =
+                self.sealed.last().map_or_else(|| Head::genesis(&self.topic_id), |sealed| sealed.head);
+            if !self.is_the_same_chain(&segment.path, found, before, self.head)? {
+                return Err(changed(&segment.path, found, expected));
+            }
+            if let Some(segment) = &mut self.current {
+                segment.modified = Some(found.modified);
+            }
+        }
+        Ok(())
+    }
+
+    /// Followed through it, the chain ends where it did, and every body that is left is the one it says it is: retention
+    /// drops bodies from full segments, and somebody may have put right what they had touched.
+    fn is_the_same_chain(
+        &self,
+        path: &Path,
+        found: FileIdentity,
+        before: Head,
+        head: Head,
+    ) -> Result<bool, AppendFault> {
+        if self.judged.is_known_to_be_bad(found) {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let (text, own) = self.disk.read(path).map_err(AppendFault::NotDurable)?;
+        let scan = scan(&text, &self.topic_id, before, |_| {});
+        let whole = scan.bad_line.is_none() && scan.durable_bytes == text.len() as u64 && scan.head == head;
+        if !whole && own == found {
+            self.judged.is_bad(found, began);
+        }
+        Ok(whole && own == found)
+    }
+
+    fn identity(&self, path: &Path) -> Result<FileIdentity, AppendFault> {
+        self.disk.identity(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => AppendFault::Tampered(format!("{} is gone", name_of(path))),
+            _ => AppendFault::NotDurable(error),
+        })
+    }
+}
+
+fn changed(path: &Path, found: FileIdentity, expected: FileIdentity) -> AppendFault {
+    let name = name_of(path);
+    AppendFault::Tampered(if (found.device, found.inode) != (expected.device, expected.inode) {
+        format!("{name} was replaced")
+    } else if found.bytes != expected.bytes {
+        format!("{name} has {} bytes instead of {}", found.bytes, expected.bytes)
+    } else {
+        format!("{name} was written to")
+    })
+}
