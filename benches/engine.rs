@@ -107,8 +107,14 @@ struct Run {
     batches: Vec<Vec<u8>>,
 }
 
+/// The log of a workspace's memory, as the gateway opens it.
+fn open(memory: &Path) -> SegmentLog {
+    let (ledger, journal) = (memory.join("ledger"), memory.join("journal"));
+    SegmentLog::open_with_journal(Arc::new(RealDisk), &ledger, &journal, "gw_bench", &[]).unwrap().0
+}
+
 fn start(directory: &Path, state: bool) -> EngineHandle {
-    let (log, _) = SegmentLog::open(Arc::new(RealDisk), &directory.join("ledger"), "gw_bench", &[]).unwrap();
+    let log = open(directory);
     let (last, head) = (log.last_timestamp(), log.head().sequence);
     let history = Entries::read(&directory.join("ledger"), 1, head).unwrap();
     let history = history.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
@@ -216,7 +222,7 @@ impl Follower for Applying {
 /// An engine whose old claims are in the views, and the thread that applies new ones.
 fn start_remembering(memory: &Path) -> (EngineHandle, JoinHandle<()>) {
     let ledger = memory.join("ledger");
-    let (log, _) = SegmentLog::open(Arc::new(RealDisk), &ledger, "gw_bench", &[]).unwrap();
+    let log = open(memory);
     let (last, head) = (log.last_timestamp(), log.head().sequence);
     let path = memory.join("views.db");
     let mut views = Views::open(&path, "gw_bench").unwrap();

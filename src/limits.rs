@@ -101,6 +101,12 @@ pub const EVENT_BYTES_MAX: usize = 8 * 1024;
 /// A ledger segment that has reached this is followed by a new one.
 pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// The journal of a ledger's last segment: how much is written to it before the segment itself is synced.
+pub const JOURNAL_BYTES: usize = 1024 * 1024;
+
+/// A larger batch is synced in its segment: writing it twice would take longer than the journal saves.
+pub const JOURNAL_BATCH_BYTES_MAX: usize = 32 * 1024;
+
 /// Decisions that may wait to be sequenced and made durable.
 pub const WAITING_DECISIONS_MAX: usize = 10_000;
 
@@ -422,6 +428,8 @@ pub const PG_IDLE_IN_TRANSACTION_MS: u64 = 2_000;
 pub const PG_KEEPALIVE_MS: u64 = 10_000;
 pub const PG_RETRY_MS: u64 = 100;
 pub const PG_POLL_MS: u64 = 250;
+/// How often it is looked, every [`PG_RETRY_MS`], whether connections that were closed are gone.
+pub const PG_LEAVING_LOOKS: u32 = 10;
 
 /// How long more are waited for before a batch is sent to a shared ledger, at most, while others have just been answered.
 pub const GATHER_US_MAX: u64 = 3_000;

@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -29,15 +29,21 @@ const DIRECTORY: &str = "HANDOFFD_CRASH_DIRECTORY";
 const ROUND: &str = "HANDOFFD_CRASH_ROUND";
 const CANONICAL: &str = include_str!("../docs/examples/taskspec-canonical.json");
 
+fn segments(directory: &Path) -> PathBuf {
+    directory.join("ledger")
+}
+
 fn open(directory: &Path) -> SegmentLog {
-    let (log, _torn) = SegmentLog::open(Arc::new(RealDisk), directory, "gw_crash", &[]).unwrap();
+    let (segments, journal) = (segments(directory), directory.join("journal"));
+    let (log, _torn) =
+        SegmentLog::open_with_journal(Arc::new(RealDisk), &segments, &journal, "gw_crash", &[]).unwrap();
     log.with_segment_bytes_max(256 * 1024)
 }
 
 fn start(directory: &Path) -> EngineHandle {
     let log = open(directory);
     let last = log.last_timestamp();
-    let history = Entries::read(directory, 1, log.head().sequence).unwrap();
+    let history = Entries::read(&segments(directory), 1, log.head().sequence).unwrap();
     let history = history.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
     EngineHandle::start(Setup::new(Box::new(log), last, Box::new(RealWorld::default())), history).unwrap()
 }
@@ -114,7 +120,7 @@ fn every_acknowledged_decision_survives_a_kill_and_none_is_doubled() {
     let log = open(directory.path());
     let mut seen: HashSet<String> = HashSet::new();
     let mut decided_at: HashMap<String, u64> = HashMap::new();
-    for entry in Entries::read(directory.path(), 1, log.head().sequence).unwrap() {
+    for entry in Entries::read(&segments(directory.path()), 1, log.head().sequence).unwrap() {
         let entry = entry.unwrap();
         let wire: serde_json::Value = serde_json::from_str(&entry.wire).unwrap();
         let stream = wire["stream"]["stream_id"].as_str().unwrap();

@@ -52,6 +52,11 @@ impl Files {
         self.following.join("ledger")
     }
 
+    /// Where small batches are durable before their segment is synced; there while a gateway runs.
+    pub fn journal(&self) -> PathBuf {
+        self.following.join("journal")
+    }
+
     pub fn state(&self) -> PathBuf {
         self.following.join("orchestration-state.json")
     }

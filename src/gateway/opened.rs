@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::{Files, GatewayFault, closed, new_topic_id, read_checkpoint, remembering};
 use crate::engine::EpochFacts;
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog};
-use crate::ledger::{Closing, Head, Log, MemoryLog, RealDisk, SegmentLog, Source, Torn, gateway_key_id};
+use crate::ledger::{
+    Closing, Head, Log, MemoryLog, OpenFault, RealDisk, SegmentLog, Source, Torn, gateway_key_id,
+};
 use crate::proof::Seed;
 use crate::settings::LedgerUrl;
 use crate::timestamp::Timestamp;
@@ -39,11 +41,8 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
             if let Some(why) = closed::closed(files)? {
                 return Err(GatewayFault::Closed { path: files.closed(), why });
             }
-            let directory = files.ledger();
-            let (log, torn) =
-                SegmentLog::open(Arc::new(RealDisk), &directory, &topic_id, remembered.as_slice())
-                    .map_err(GatewayFault::Ledger)?;
-            let (last_timestamp, source) = (log.last_timestamp(), Source::files(&directory));
+            let (log, torn) = open_files(files, &topic_id, &remembered).map_err(GatewayFault::Ledger)?;
+            let (last_timestamp, source) = (log.last_timestamp(), Source::files(&files.ledger()));
             Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None })
         }
         LedgerUrl::Memory => {
@@ -83,6 +82,25 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
             Ok(Opened { log: Box::new(log), source, last_timestamp, torn: None, remembered, epoch })
         }
     }
+}
+
+fn open_files(
+    files: &Files,
+    topic_id: &str,
+    remembered: &Option<Head>,
+) -> Result<(SegmentLog, Option<Torn>), OpenFault> {
+    let (disk, remembered) = (Arc::new(RealDisk), remembered.as_slice());
+    SegmentLog::open_with_journal(disk, &files.ledger(), &files.journal(), topic_id, remembered)
+}
+
+/// Puts back into the segments what a power cut took from them and the journal has, for those who read the segments
+/// alone. Whoever asks for it holds the workspace.
+pub(super) fn settle_journal(files: &Files) -> Result<(), OpenFault> {
+    if files.journal().exists() {
+        // The ledger has a name already: nothing is in a journal before there is an entry.
+        open_files(files, "", &None)?;
+    }
+    Ok(())
 }
 
 fn remembered(files: &Files, seed: &Seed) -> Result<Option<Head>, GatewayFault> {

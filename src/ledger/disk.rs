@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// What the ledger asks of a disk.
@@ -26,6 +26,17 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 
     /// Reads a file from end to end, and says what it was when that was done.
     fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)>;
+
+    /// Makes a file of so many bytes, all of them newlines and on the disk, in the place of one that may be there.
+    fn make_room(&self, path: &Path, bytes: usize) -> io::Result<Box<dyn Room>>;
+}
+
+/// A file that is written over and keeps its length.
+pub trait Room: Send + std::fmt::Debug {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns when what was written would survive a power cut.
+    fn sync(&mut self) -> io::Result<()>;
 }
 
 /// A file that is appended to.
@@ -112,6 +123,24 @@ impl Disk for RealDisk {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok((bytes, FileIdentity::from(file.metadata()?)))
+    }
+
+    fn make_room(&self, path: &Path, bytes: usize) -> io::Result<Box<dyn Room>> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        // Written and not only reserved: a first write to reserved blocks changes the file system's records as well.
+        file.write_all(&vec![b'\n'; bytes])?;
+        file.sync_all()?;
+        Ok(Box::new(file))
+    }
+}
+
+impl Room for File {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
     }
 }
 

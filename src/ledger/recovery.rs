@@ -1,8 +1,9 @@
 //! What a log finds when it is opened: the last segment read through, and what a crash left set aside.
 //!
 //! Only what was never acknowledged is set aside: everything after the last good commit line. A batch is
-//! written only when the one before it is durable, so at most one commit line can stand behind a torn place;
-//! two mean that the file was damaged, not torn, and the log does not open.
+//! written only when the one before it is durable, here or in the journal, so at most one commit line can stand behind
+//! a torn place and be of a batch that the journal lacks; two mean that the file was damaged, not torn, and the log does
+//! not open.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,15 +89,22 @@ pub(super) struct Scan {
     pub(super) durable_bytes: u64,
     /// The first line that is not good, if there is one.
     pub(super) bad_line: Option<u64>,
-    /// Commit lines behind the last good one.
-    pub(super) commits_behind: usize,
+    /// The entries that commit lines behind the last good one name.
+    behind: Vec<u64>,
+}
+
+impl Scan {
+    /// How many batches stand behind the last good one that are not put back up to `head`.
+    pub(super) fn commits_behind(&self, head: Head) -> usize {
+        self.behind.iter().filter(|sequence| **sequence > head.sequence).count()
+    }
 }
 
 /// Reads a segment through from `head`, the last entry of the segment before it.
 ///
 /// `known` is told each entry whose hash is good, so that it can be compared with what others remember.
 pub(super) fn scan(text: &[u8], topic_id: &str, head: Head, mut known: impl FnMut(Head)) -> Scan {
-    let mut scan = Scan { head, last_timestamp: None, durable_bytes: 0, bad_line: None, commits_behind: 0 };
+    let mut scan = Scan { head, last_timestamp: None, durable_bytes: 0, bad_line: None, behind: Vec::new() };
     let (mut next, mut next_timestamp) = (head, None);
     let mut uncommitted = Vec::new();
     let mut at = 0;
@@ -104,7 +112,9 @@ pub(super) fn scan(text: &[u8], topic_id: &str, head: Head, mut known: impl FnMu
         at += line.len() as u64;
         let read = line.strip_suffix(b"\n").and_then(line::read);
         if scan.bad_line.is_some() {
-            scan.commits_behind += usize::from(matches!(read, Some(Line::Commit { .. })));
+            if let Some(Line::Commit { sequence, .. }) = read {
+                scan.behind.push(sequence);
+            }
             continue;
         }
         let good = match read {
@@ -130,7 +140,7 @@ pub(super) fn scan(text: &[u8], topic_id: &str, head: Head, mut known: impl FnMu
                     scan.durable_bytes = at;
                     uncommitted.drain(..).for_each(&mut known);
                 } else {
-                    scan.commits_behind += 1;
+                    scan.behind.push(sequence);
                 }
                 good
             }

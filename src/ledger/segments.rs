@@ -1,9 +1,12 @@
 //! The embedded log: append-only files of JSON lines, one writer, one write and one sync a batch.
+//!
+//! With a journal a small batch is synced there, and in its segment with others later.
 
 mod opening;
 mod watching;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +15,7 @@ pub use opening::inspect;
 use super::batch::Batch;
 use super::chain::Head;
 use super::disk::{Disk, DiskFile, FileIdentity};
+use super::journal::Journal;
 use super::purge::ASIDE;
 use super::recovery::OpenFault;
 use super::stirring::{Judged, Stirring};
@@ -33,17 +37,33 @@ pub struct SegmentLog {
     /// The file that was last read through and found to be another's work.
     judged: Judged,
     current: Option<Segment>,
+    journal: Option<Journal>,
+    /// What is durable in the journal alone.
+    journaled: Journaled,
     /// A write or sync failed; what it left behind has not been cut off yet.
     broken: bool,
     segment_bytes_max: u64,
+}
+
+/// The last batches of the segment that is appended to, as long as that is not synced.
+#[derive(Debug)]
+struct Journaled {
+    /// The last entry that is synced in a segment.
+    after: Head,
+    text: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Segment {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// INVARIANT (durable offset): everything before it is synced, nothing after it was acknowledged.
+    /// INVARIANT (durable offset): everything before it is synced, here or in the journal; nothing after it was
+    /// acknowledged.
     durable_bytes: u64,
+    /// Everything before it is synced here.
+    synced_bytes: u64,
+    /// A sync failed: what was written since the last one may never reach the disk, whatever a later one says.
+    is_doubted: bool,
     /// When it was last written to, if that is known: by us, unless somebody else did it since.
     modified: Option<(i64, i64)>,
 }
@@ -95,49 +115,161 @@ impl SegmentLog {
         self
     }
 
+    /// Has a journal of another size; for tests.
+    #[must_use]
+    pub fn with_journal_bytes(mut self, bytes: usize) -> Self {
+        if let Some(journal) = &mut self.journal {
+            journal.set_bytes(bytes);
+        }
+        self
+    }
+
     /// Cuts off what a failed write left behind. The segment is not written to again: pages that failed to
-    /// reach the disk once are not trusted a second time.
-    fn mend(&mut self) -> Result<(), AppendFault> {
-        let Some(segment) = &mut self.current else {
-            self.broken = false;
-            return Ok(());
-        };
-        if segment.durable_bytes == 0 {
-            match self.disk.remove(&segment.path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(AppendFault::NotDurable(error));
+    /// reach the disk once are not trusted a second time. What the journal has of them is written anew.
+    fn mend(&mut self) -> io::Result<()> {
+        if let Some(segment) = &mut self.current {
+            let is_doubted = segment.is_doubted;
+            let keep = if is_doubted { segment.synced_bytes } else { segment.durable_bytes };
+            if keep == 0 {
+                match self.disk.remove(&segment.path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => self.current = None,
                 }
-                _ => self.current = None,
+                self.disk.sync_directory(&self.directory)?;
+            } else {
+                segment.file.set_len(keep)?;
+                segment.sync()?;
+                if !is_doubted {
+                    self.all_synced();
+                }
+                self.seal_current()?;
             }
-            self.disk.sync_directory(&self.directory).map_err(AppendFault::NotDurable)?;
-        } else {
-            segment.file.set_len(segment.durable_bytes).map_err(AppendFault::NotDurable)?;
-            segment.file.sync().map_err(AppendFault::NotDurable)?;
-            self.seal_current()?;
+        }
+        if !self.journaled.text.is_empty() {
+            self.begin_segment(self.journaled.after.sequence + 1)?;
+            self.broken = true;
+            if let Some(segment) = &mut self.current {
+                segment.file.append(&self.journaled.text)?;
+                segment.sync()?;
+                segment.durable_bytes = self.journaled.text.len() as u64;
+                segment.synced_bytes = segment.durable_bytes;
+                segment.modified = segment.file.identity().ok().map(|own| own.modified);
+            }
+            self.all_synced();
+        }
+        // The batch that failed may stand in it.
+        if let Some(journal) = &mut self.journal {
+            journal.discard(&*self.disk)?;
         }
         self.broken = false;
         Ok(())
     }
 
-    fn seal_current(&mut self) -> Result<(), AppendFault> {
+    /// Nothing is durable in the journal alone.
+    fn all_synced(&mut self) {
+        self.journaled.text.clear();
+        self.journaled.after = self.head;
+        if let Some(journal) = &mut self.journal {
+            journal.rewind();
+        }
+    }
+
+    /// Leaves the segment that is appended to, with all that is kept of it synced.
+    fn seal_current(&mut self) -> io::Result<()> {
         if let Some(segment) = &self.current {
-            let identity = segment.file.identity().map_err(AppendFault::NotDurable)?;
-            self.sealed.push(Sealed { path: segment.path.clone(), identity, head: self.head });
+            let identity = segment.file.identity()?;
+            self.sealed.push(Sealed { path: segment.path.clone(), identity, head: self.journaled.after });
             self.current = None;
         }
         Ok(())
     }
 
-    /// Makes the segment that the next entry begins.
-    fn begin_segment(&mut self) -> Result<(), AppendFault> {
-        let path = self.directory.join(segment_name(self.head.sequence + 1));
-        let file = self.disk.create(&path).map_err(AppendFault::NotDurable)?;
+    /// Has the segment that is appended to hold by itself what the journal held for it.
+    fn sync_current(&mut self) -> io::Result<()> {
+        if self.journaled.text.is_empty() {
+            return Ok(());
+        }
+        if let Some(segment) = &mut self.current {
+            segment.sync()?;
+            segment.synced_bytes = segment.durable_bytes;
+        }
+        self.all_synced();
+        Ok(())
+    }
+
+    /// Makes the segment that this entry begins.
+    fn begin_segment(&mut self, first_sequence: u64) -> io::Result<()> {
+        let path = self.directory.join(segment_name(first_sequence));
+        let file = self.disk.create(&path)?;
         // From here on the file is ours to clean up, so it is remembered before anything else can fail.
-        self.current = Some(Segment { path, file, durable_bytes: 0, modified: None });
+        self.current = Some(Segment::new(path, file, 0));
         self.broken = true;
-        self.disk.sync_directory(&self.directory).map_err(AppendFault::NotDurable)?;
+        self.disk.sync_directory(&self.directory)?;
         self.broken = false;
         Ok(())
+    }
+
+    /// The segment that the next batch goes to.
+    fn make_ready(&mut self) -> io::Result<()> {
+        if self.current.as_ref().is_some_and(|segment| segment.durable_bytes >= self.segment_bytes_max) {
+            self.sync_current().inspect_err(|_| self.broken = true)?;
+            self.seal_current()?;
+        }
+        if self.current.is_none() {
+            self.begin_segment(self.head.sequence + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a batch durable, in the journal if that takes it.
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let text = batch.text().as_bytes();
+        let Some(segment) = &mut self.current else { return Err(io::Error::other("there is no segment")) };
+        segment.file.append(text)?;
+        let is_journaled =
+            self.journal.as_mut().is_some_and(|journal| journal.takes(&*self.disk, text.len()));
+        match &mut self.journal {
+            Some(journal) if is_journaled => journal.write(text)?,
+            _ => segment.sync()?,
+        }
+        segment.durable_bytes += text.len() as u64;
+        // It is durable whether or not this can be told.
+        segment.modified = segment.file.identity().ok().map(|own| own.modified);
+        self.head = batch.head();
+        self.last_timestamp = Some(batch.last_timestamp());
+        if is_journaled {
+            self.journaled.text.extend_from_slice(text);
+        } else {
+            segment.synced_bytes = segment.durable_bytes;
+            self.all_synced();
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// One whose bytes are all synced.
+    fn new(path: PathBuf, file: Box<dyn DiskFile>, bytes: u64) -> Self {
+        let modified = (bytes > 0).then(|| file.identity().ok()).flatten().map(|own| own.modified);
+        Self { path, file, durable_bytes: bytes, synced_bytes: bytes, is_doubted: false, modified }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync().inspect_err(|_| self.is_doubted = true)
+    }
+}
+
+/// At rest the segments are all there is. Whatever keeps them from it keeps the journal, for whoever opens them next.
+impl Drop for SegmentLog {
+    fn drop(&mut self) {
+        if self.journal.is_some()
+            && self.check().is_ok()
+            && self.sync_current().is_ok()
+            && let Some(journal) = &mut self.journal
+        {
+            // One that stays is behind the segments, and is passed over.
+            let _ = journal.discard(&*self.disk);
+        }
     }
 }
 
@@ -156,7 +288,7 @@ impl Log for SegmentLog {
 
     fn check(&mut self) -> Result<(), AppendFault> {
         if self.broken {
-            self.mend()?;
+            self.mend().map_err(AppendFault::NotDurable)?;
         }
         self.check_files()
     }
@@ -165,31 +297,13 @@ impl Log for SegmentLog {
         if after != self.head || batch.after() != after {
             return Err(AppendFault::Conflict { head: self.head });
         }
-        if self.broken {
-            self.mend()?;
-        }
-        self.check_files()?;
-        if self.current.as_ref().is_some_and(|segment| segment.durable_bytes >= self.segment_bytes_max) {
-            self.seal_current()?;
-        }
-        if self.current.is_none() {
-            self.begin_segment()?;
-        }
-        let Some(segment) = &mut self.current else {
-            return Err(AppendFault::NotDurable(std::io::Error::other("there is no segment")));
-        };
-        let text = batch.text().as_bytes();
-        if let Err(error) = segment.file.append(text).and_then(|()| segment.file.sync()) {
+        self.check()?;
+        self.make_ready().map_err(AppendFault::NotDurable)?;
+        self.write(batch).map_err(|error| {
             self.broken = true;
             // At once if it can be done, so that a restart does not find what nobody was told of.
             let _ = self.mend();
-            return Err(AppendFault::NotDurable(error));
-        }
-        segment.durable_bytes += text.len() as u64;
-        // It is durable whether or not this can be told.
-        segment.modified = segment.file.identity().ok().map(|own| own.modified);
-        self.head = batch.head();
-        self.last_timestamp = Some(batch.last_timestamp());
-        Ok(())
+            AppendFault::NotDurable(error)
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod journaling;
 mod reading;
 mod retention;
 mod stirring;
@@ -278,17 +279,20 @@ impl FaultyDisk {
         })
     }
 
-    fn wrap(&self, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+    fn again(&self) -> Self {
         let (calls, reads) = (self.calls.clone(), self.reads.clone());
-        let disk = Self { calls, reads, fails: self.fails.clone(), kind: self.kind };
-        Box::new(FaultyFile { disk, file })
+        Self { calls, reads, fails: self.fails.clone(), kind: self.kind }
+    }
+
+    fn wrap(&self, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        Box::new(FaultyFile { disk: self.again(), file })
     }
 }
 
 #[derive(Debug)]
-struct FaultyFile {
+struct FaultyFile<F> {
     disk: FaultyDisk,
-    file: Box<dyn DiskFile>,
+    file: F,
 }
 
 impl Disk for FaultyDisk {
@@ -327,9 +331,31 @@ impl Disk for FaultyDisk {
         self.reads.fetch_add(1, Ordering::Relaxed);
         RealDisk.read(path)
     }
+
+    fn make_room(&self, path: &Path, bytes: usize) -> io::Result<Box<dyn Room>> {
+        self.call()?;
+        let room = RealDisk.make_room(path, bytes)?;
+        Ok(Box::new(FaultyFile { disk: self.again(), file: room }))
+    }
 }
 
-impl DiskFile for FaultyFile {
+impl Room for FaultyFile<Box<dyn Room>> {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let result = self.disk.call();
+        if result.is_err() && self.disk.kind == Fault::ShortWrite {
+            self.file.write_at(offset, &bytes[..bytes.len() / 2])?;
+        }
+        result?;
+        self.file.write_at(offset, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.call()?;
+        self.file.sync()
+    }
+}
+
+impl DiskFile for FaultyFile<Box<dyn DiskFile>> {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let result = self.disk.call();
         if result.is_err() && self.disk.kind == Fault::ShortWrite {
@@ -358,10 +384,19 @@ impl DiskFile for FaultyFile {
 /// Each disk call of a run fails once, in three ways; then the disk works again.
 #[test]
 fn what_is_not_durable_is_not_acknowledged_and_the_log_recovers_by_itself() {
+    let faults = each_call_fails_once(&|disk, directory| {
+        SegmentLog::open(disk, directory, TOPIC, &[]).unwrap().0.with_segment_bytes_max(700)
+    });
+    assert!(faults > 60, "{faults} faults were met");
+}
+
+/// Runs six batches through a log for each call that can fail and each way to fail, and counts what was refused.
+fn each_call_fails_once(open_log: &dyn Fn(Arc<FaultyDisk>, &Path) -> SegmentLog) -> usize {
     let mut faults = 0;
     for kind in [Fault::NoSpace, Fault::InputOutput, Fault::ShortWrite] {
         for fails in 0.. {
-            let directory = tempfile::tempdir().unwrap();
+            let root = tempfile::tempdir().unwrap();
+            let directory = root.path().join("ledger");
             let calls = Arc::new(AtomicUsize::new(0));
             let disk = Arc::new(FaultyDisk {
                 calls: calls.clone(),
@@ -369,8 +404,7 @@ fn what_is_not_durable_is_not_acknowledged_and_the_log_recovers_by_itself() {
                 fails: vec![fails],
                 kind,
             });
-            let (log, _) = SegmentLog::open(disk, directory.path(), TOPIC, &[]).unwrap();
-            let mut log = log.with_segment_bytes_max(700);
+            let mut log = open_log(disk, &directory);
             let mut acknowledged = Vec::new();
             let mut refused = 0;
             for n in 0..6 {
@@ -383,11 +417,11 @@ fn what_is_not_durable_is_not_acknowledged_and_the_log_recovers_by_itself() {
             }
             let names: Vec<(&str, usize)> =
                 acknowledged.iter().map(|(name, events)| (name.as_str(), *events)).collect();
-            assert_eq!(wires(directory.path(), log.head()), expected(&names), "{kind:?} {fails}");
+            assert_eq!(wires(&directory, log.head()), expected(&names), "{kind:?} {fails}");
             let head = log.head();
             drop(log);
             let (log, _) =
-                open(directory.path(), &[head]).unwrap_or_else(|fault| panic!("{kind:?} {fails}: {fault}"));
+                open(&directory, &[head]).unwrap_or_else(|fault| panic!("{kind:?} {fails}: {fault}"));
             assert_eq!(log.head(), head, "{kind:?} {fails}");
             if calls.load(Ordering::Relaxed) <= fails {
                 assert_eq!(refused, 0);
@@ -397,7 +431,7 @@ fn what_is_not_durable_is_not_acknowledged_and_the_log_recovers_by_itself() {
             faults += refused;
         }
     }
-    assert!(faults > 60, "{faults} faults were met");
+    faults
 }
 
 /// The repair itself fails, at each of its calls, before the disk works again.

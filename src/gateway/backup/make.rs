@@ -9,7 +9,8 @@ use super::{
     BackupFault, CHECKPOINT, FORMAT, GATEWAY_KEY, LEDGER, MANIFEST, Manifest, OPTIONAL, io_fault, measure,
     verify_ledger,
 };
-use crate::gateway::{Files, checkpoints, gateway_seed};
+use crate::gateway::opened::settle_journal;
+use crate::gateway::{Files, WorkspaceLock, checkpoints, gateway_seed};
 use crate::ledger::{Checkpoint, Entries, Head, copy_segments, inspect};
 use crate::limits;
 use crate::os::{clock, files};
@@ -20,6 +21,12 @@ pub fn back_up(source: &Files, to: &Path, tell: &mut dyn FnMut(u64, u64)) -> Res
     let ledger = source.ledger();
     if !ledger.is_dir() {
         return Err(BackupFault::Empty(ledger));
+    }
+    // A gateway that runs has all of it in its segments, for whoever reads them through the same kernel.
+    if source.journal().exists()
+        && let Ok(_held) = WorkspaceLock::take(&source.lock(), "backup")
+    {
+        settle_journal(source).map_err(BackupFault::Open)?;
     }
     let found = inspect(&ledger).map_err(BackupFault::Open)?;
     let Some((topic_id, head)) = found else { return Err(BackupFault::Empty(ledger)) };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{MoveFault, Moving, Place};
 use crate::gateway::closed::{closed, set_closed};
+use crate::gateway::opened::settle_journal;
 use crate::gateway::{Files, WorkspaceLock, checkpoints, public_key, read_checkpoint};
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedFault, SharedKind, Taken};
 use crate::ledger::verify;
@@ -99,6 +100,7 @@ impl End {
 
     fn hold(files: Files) -> Result<Self, MoveFault> {
         let lock = WorkspaceLock::take(&files.lock(), "ledger copy").map_err(MoveFault::Lock)?;
+        settle_journal(&files).map_err(MoveFault::Open)?;
         Ok(Self::Files { files, _lock: lock })
     }
 

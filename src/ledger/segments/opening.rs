@@ -1,13 +1,15 @@
 //! Opening a log: what is there is read, held against what others remember, and made ready to append to.
 
 use std::fs::{self, File};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Sealed, Segment, SegmentLog, list, name_of};
+use super::{Journaled, Sealed, Segment, SegmentLog, list, name_of};
 use crate::ledger::chain::{Head, RunningHash};
 use crate::ledger::disk::{Disk, hold};
+use crate::ledger::journal::{Journal, Left, left};
 use crate::ledger::purge::ASIDE;
 use crate::ledger::recovery::{OpenFault, Torn, scan, set_aside};
 use crate::ledger::stirring::{Judged, Stirring};
@@ -26,105 +28,175 @@ impl SegmentLog {
         new_topic_id: &str,
         remembered: &[Head],
     ) -> Result<(Self, Option<Torn>), OpenFault> {
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |error| OpenFault::Io { path, error }
-        };
-        fs::create_dir_all(directory).map_err(io(directory))?;
+        Self::open_at(disk, directory, None, new_topic_id, remembered)
+    }
+
+    /// The same with a journal at a path beside the directory, which is read for what a power cut took from the last
+    /// segment.
+    pub fn open_with_journal(
+        disk: Arc<dyn Disk>,
+        directory: &Path,
+        journal: &Path,
+        new_topic_id: &str,
+        remembered: &[Head],
+    ) -> Result<(Self, Option<Torn>), OpenFault> {
+        Self::open_at(disk, directory, Some(Journal::at(journal)), new_topic_id, remembered)
+    }
+
+    fn open_at(
+        disk: Arc<dyn Disk>,
+        directory: &Path,
+        mut journal: Option<Journal>,
+        new_topic_id: &str,
+        remembered: &[Head],
+    ) -> Result<(Self, Option<Torn>), OpenFault> {
+        fs::create_dir_all(directory).map_err(io_at(directory))?;
         // Until it is open: which segment is the one to write to is not settled before.
-        let _held = hold(directory).map_err(io(directory))?;
+        let _held = hold(directory).map_err(io_at(directory))?;
         clear_aside(&*disk, directory)?;
         // Before anything is looked at: what changes from here on is heard.
         let stirring = Stirring::of(directory);
         let mut segments = list(directory)?;
+        let head = Head::genesis(new_topic_id);
         let mut log = Self {
             disk,
             directory: directory.to_owned(),
             topic_id: new_topic_id.to_owned(),
-            head: Head::genesis(new_topic_id),
+            head,
             last_timestamp: None,
             sealed: Vec::new(),
             stirring,
             judged: Judged::default(),
             current: None,
+            // Until it is open it is not the log's to take away.
+            journal: None,
+            journaled: Journaled { after: head, text: Vec::new() },
             broken: false,
             segment_bytes_max: limits::SEGMENT_BYTES_MAX,
         };
-        let mut torn = None;
-        if let Some((first, path)) = segments.pop() {
-            for (first, path) in segments {
-                if first != log.head.sequence + 1 {
-                    return Err(OpenFault::Gap { segment: name_of(&path), expected: log.head.sequence + 1 });
-                }
-                let identity = log.disk.identity(&path).map_err(io(&path))?;
-                (log.topic_id, log.head, log.last_timestamp) = last_commit(&path)?;
-                log.sealed.push(Sealed { path, identity, head: log.head });
-            }
-            torn = log.open_last(first, path, remembered)?;
+        let last = segments.pop();
+        for (first, path) in segments {
+            log.follows_on(first, &path)?;
+            let identity = log.disk.identity(&path).map_err(io_at(&path))?;
+            (log.topic_id, log.head, log.last_timestamp) = last_commit(&path)?;
+            log.sealed.push(Sealed { path, identity, head: log.head });
         }
+        let torn = log.open_last(last, journal.as_ref(), remembered)?;
         if let Some(beyond) = remembered.iter().find(|head| head.sequence > log.head.sequence) {
             return Err(OpenFault::Truncated { sequence: log.head.sequence, expected: beyond.sequence });
         }
+        if let Some(journal) = &mut journal {
+            journal.discard(&*log.disk).map_err(io_at(journal.path()))?;
+        }
+        log.journal = journal;
         Ok((log, torn))
     }
 
-    /// Reads the last segment through, sets a torn tail aside, and gets ready to append.
+    fn follows_on(&self, first: u64, path: &Path) -> Result<(), OpenFault> {
+        let expected = self.head.sequence + 1;
+        if first == expected { Ok(()) } else { Err(OpenFault::Gap { segment: name_of(path), expected }) }
+    }
+
+    /// Reads the last segment through, sets a torn tail aside, puts back what the journal has and it has not, and gets
+    /// ready to append.
     fn open_last(
         &mut self,
-        first: u64,
-        path: PathBuf,
+        last: Option<(u64, PathBuf)>,
+        journal: Option<&Journal>,
         remembered: &[Head],
     ) -> Result<Option<Torn>, OpenFault> {
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |error| OpenFault::Io { path, error }
-        };
-        let name = name_of(&path);
-        if first != self.head.sequence + 1 {
-            return Err(OpenFault::Gap { segment: name, expected: self.head.sequence + 1 });
+        let mut text = Vec::new();
+        if let Some((first, path)) = &last {
+            self.follows_on(*first, path)?;
+            text = fs::read(path).map_err(io_at(path))?;
         }
-        let text = fs::read(&path).map_err(io(&path))?;
+        let journal = match journal {
+            Some(journal) => journal.read(&*self.disk).map_err(io_at(journal.path()))?,
+            None => Vec::new(),
+        };
         if self.head.sequence == 0
-            && let Some(topic_id) = topic_of(&text)
+            && let Some(topic_id) = topic_of(&text).or_else(|| topic_of(&journal))
         {
             self.head = Head::genesis(&topic_id);
             self.topic_id = topic_id;
         }
         let mut different = None;
-        let scan = scan(&text, &self.topic_id, self.head, |head| {
+        let mut known = |head: Head| {
             if remembered.iter().any(|other| other.sequence == head.sequence && *other != head) {
                 different = Some(head.sequence);
             }
-        });
+        };
+        let scan = scan(&text, &self.topic_id, self.head, &mut known);
+        let left = left(&journal, &self.topic_id, scan.head, &mut known);
         if let Some(sequence) = different {
             return Err(OpenFault::Different { sequence });
         }
         let acknowledged = remembered.iter().map(|head| head.sequence).max().unwrap_or(0);
         if let Some(line) = scan.bad_line
-            && (scan.commits_behind > 1 || scan.head.sequence < acknowledged)
+            && (scan.commits_behind(left.head) > 1 || left.head.sequence < acknowledged)
         {
-            return Err(OpenFault::Damaged { segment: name, line, after: scan.head.sequence });
+            let segment = last.map(|(_, path)| name_of(&path)).unwrap_or_default();
+            return Err(OpenFault::Damaged { segment, line, after: scan.head.sequence });
         }
+        (self.head, self.journaled.after) = (scan.head, scan.head);
+        self.last_timestamp = scan.last_timestamp.or(self.last_timestamp);
         let durable = usize::try_from(scan.durable_bytes).unwrap_or(usize::MAX);
         let tail = text.get(durable..).unwrap_or_default();
-        let torn =
-            if tail.is_empty() { None } else { Some(set_aside(&*self.disk, &self.directory, &name, tail)?) };
-        self.head = scan.head;
-        self.last_timestamp = scan.last_timestamp.or(self.last_timestamp);
-        if scan.durable_bytes == 0 {
-            // Nothing in it was ever acknowledged; the next append makes it anew.
-            self.disk.remove(&path).map_err(io(&path))?;
-            self.disk.sync_directory(&self.directory).map_err(io(&self.directory))?;
-            return Ok(torn);
+        let mut torn = None;
+        if let Some((_, path)) = last {
+            if !tail.is_empty() && !is_put_back(tail, &left.text) {
+                torn = Some(set_aside(&*self.disk, &self.directory, &name_of(&path), tail)?);
+            }
+            self.take_up(path, scan.durable_bytes, !tail.is_empty())?;
         }
-        let mut file = self.disk.open(&path).map_err(io(&path))?;
-        if torn.is_some() {
-            file.set_len(scan.durable_bytes).and_then(|()| file.sync()).map_err(io(&path))?;
-        }
-        let modified = file.identity().ok().map(|own| own.modified);
-        self.current = Some(Segment { path, file, durable_bytes: scan.durable_bytes, modified });
+        self.put_back(left).map_err(io_at(&self.directory))?;
         Ok(torn)
     }
+
+    /// Gets a segment ready to append to, cut off where it is durable.
+    fn take_up(&mut self, path: PathBuf, durable_bytes: u64, has_tail: bool) -> Result<(), OpenFault> {
+        if durable_bytes == 0 {
+            // Nothing in it was ever acknowledged, or the journal has it; the next append makes it anew.
+            self.disk.remove(&path).map_err(io_at(&path))?;
+            return self.disk.sync_directory(&self.directory).map_err(io_at(&self.directory));
+        }
+        let mut file = self.disk.open(&path).map_err(io_at(&path))?;
+        if has_tail {
+            file.set_len(durable_bytes).and_then(|()| file.sync()).map_err(io_at(&path))?;
+        }
+        self.current = Some(Segment::new(path, file, durable_bytes));
+        Ok(())
+    }
+
+    /// Appends what the journal has.
+    fn put_back(&mut self, left: Left) -> io::Result<()> {
+        if !left.text.is_empty() {
+            if self.current.is_none() {
+                self.begin_segment(self.head.sequence + 1)?;
+            }
+            if let Some(segment) = &mut self.current {
+                segment.file.append(&left.text)?;
+                segment.sync()?;
+                let bytes = segment.durable_bytes + left.text.len() as u64;
+                (segment.durable_bytes, segment.synced_bytes) = (bytes, bytes);
+                segment.modified = segment.file.identity().ok().map(|own| own.modified);
+            }
+            self.head = left.head;
+            self.last_timestamp = left.last_timestamp.or(self.last_timestamp);
+        }
+        self.all_synced();
+        Ok(())
+    }
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> OpenFault {
+    let path = path.to_owned();
+    move |error| OpenFault::Io { path, error }
+}
+
+/// Is a tail nothing but what is put back, as far as it reached the disk?
+fn is_put_back(tail: &[u8], text: &[u8]) -> bool {
+    tail.len() <= text.len() && tail.iter().zip(text).all(|(found, put)| found == put || *found == 0)
 }
 
 /// The topic and the last committed entry of a log that may be in use; nothing if it has none. Changes nothing.

@@ -1,0 +1,163 @@
+//! Room where a small batch is durable before its segment is synced.
+//!
+//! An append makes its file longer, and then a sync waits for the file system's own records as well. Writing over room
+//! that was written before takes about half as long. So a small batch goes into its segment, unsynced, and into this
+//! file, synced. One that is large, or finds no room, has the segment synced, and with it all that stands in here: the
+//! next one begins from the start again.
+//!
+//! It holds the lines of the segment, each batch at the beginning of a page, so that no write touches a page that
+//! another batch needs, and an empty line behind it. Nothing says which of them count: a batch counts if it follows on
+//! the end of the ledger. What an earlier round left does not, and neither does what a power cut tore.
+//!
+//! Deliberately absent: any knowledge of when a segment is synced. That is for the log to know, which rewinds.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::chain::Head;
+use super::disk::{Disk, Room};
+use super::recovery::scan;
+use crate::limits;
+use crate::timestamp::Timestamp;
+
+/// What a disk writes whole: nothing beside it is at risk.
+const PAGE_BYTES: usize = 4096;
+
+/// The room of one log.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    bytes: usize,
+    room: Option<Box<dyn Room>>,
+    /// It could not be made, and is done without.
+    is_missing: bool,
+    /// Where the next batch begins.
+    at: usize,
+    /// The pages of a batch; their room is used again.
+    pages: Vec<u8>,
+}
+
+impl Journal {
+    /// Room at a path; the file is made when it is first needed.
+    pub(super) fn at(path: &Path) -> Self {
+        let (path, bytes) = (path.to_owned(), limits::JOURNAL_BYTES);
+        Self { path, bytes, room: None, is_missing: false, at: 0, pages: Vec::new() }
+    }
+
+    /// Has another size; for tests.
+    pub(super) fn set_bytes(&mut self, bytes: usize) {
+        self.bytes = bytes;
+    }
+
+    /// Is there room for a batch of so many bytes? Makes the file, if there is none yet.
+    pub(super) fn takes(&mut self, disk: &dyn Disk, bytes: usize) -> bool {
+        if bytes > limits::JOURNAL_BATCH_BYTES_MAX || self.at + pages_of(bytes) > self.bytes {
+            return false;
+        }
+        if self.room.is_none() && !self.is_missing {
+            // A disk without room for it may still have room for what is to be written.
+            match make(disk, &self.path, self.bytes) {
+                Ok(room) => self.room = Some(room),
+                Err(_) => self.is_missing = true,
+            }
+        }
+        self.room.is_some()
+    }
+
+    /// Makes a batch durable. After an error it may be there or not: [`Self::discard`] makes sure that it is not.
+    pub(super) fn write(&mut self, batch: &[u8]) -> io::Result<()> {
+        let Some(room) = &mut self.room else { return Err(io::Error::other("there is no journal")) };
+        self.pages.clear();
+        self.pages.extend_from_slice(batch);
+        self.pages.resize(pages_of(batch.len()), b'\n');
+        room.write_at(self.at as u64, &self.pages)?;
+        room.sync()?;
+        self.at += self.pages.len();
+        Ok(())
+    }
+
+    /// All that stands in it is durable elsewhere.
+    pub(super) fn rewind(&mut self) {
+        self.at = 0;
+    }
+
+    /// Takes the file away for good, with all that stands in it.
+    pub(super) fn discard(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        (self.room, self.is_missing, self.at) = (None, false, 0);
+        match disk.remove(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            removed => removed?,
+        }
+        disk.sync_directory(parent(&self.path))
+    }
+
+    /// What stands in the file; nothing if there is none.
+    pub(super) fn read(&self, disk: &dyn Disk) -> io::Result<Vec<u8>> {
+        match disk.read(&self.path) {
+            Ok((text, _)) => Ok(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn make(disk: &dyn Disk, path: &Path, bytes: usize) -> io::Result<Box<dyn Room>> {
+    let room = disk.make_room(path, bytes)?;
+    disk.sync_directory(parent(path))?;
+    Ok(room)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whole pages for a batch and the empty line behind it.
+fn pages_of(bytes: usize) -> usize {
+    (bytes + 1).next_multiple_of(PAGE_BYTES)
+}
+
+/// Batches that follow on the end of a ledger.
+#[derive(Debug)]
+pub(super) struct Left {
+    /// Their lines.
+    pub(super) text: Vec<u8>,
+    /// The last entry, with them.
+    pub(super) head: Head,
+    pub(super) last_timestamp: Option<Timestamp>,
+}
+
+/// What a journal has of the entries behind `after`. `known` is told each of them.
+pub(super) fn left(journal: &[u8], topic_id: &str, after: Head, mut known: impl FnMut(Head)) -> Left {
+    let mut left = Left { text: Vec::new(), head: after, last_timestamp: None };
+    let mut rest = journal;
+    while let Some(batch) = first_of(rest) {
+        let found = scan(batch, topic_id, left.head, |_| {});
+        let follows = found.bad_line.is_none()
+            && found.durable_bytes == batch.len() as u64
+            && found.head.sequence > left.head.sequence;
+        let pages = if follows {
+            scan(batch, topic_id, left.head, &mut known);
+            left.text.extend_from_slice(batch);
+            (left.head, left.last_timestamp) = (found.head, found.last_timestamp);
+            pages_of(batch.len())
+        } else {
+            PAGE_BYTES
+        };
+        rest = rest.get(pages..).unwrap_or_default();
+    }
+    left
+}
+
+/// The lines from here to the first empty one, none if those are too many to be a batch; nothing at the end.
+fn first_of(rest: &[u8]) -> Option<&[u8]> {
+    if rest.is_empty() {
+        return None;
+    }
+    let near = rest.get(..=limits::JOURNAL_BATCH_BYTES_MAX).unwrap_or(rest);
+    let end = near.windows(2).position(|two| two == b"\n\n").map_or(0, |at| at + 1);
+    Some(near.get(..end).unwrap_or_default())
+}
