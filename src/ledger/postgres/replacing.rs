@@ -1,9 +1,12 @@
 //! Making room for a copy in a database that a gateway was served on by mistake.
 
+use std::time::Duration;
+
 use super::link::{Committed, Link};
 use super::{Database, PostgresFault};
 use crate::ledger::chain::RunningHash;
 use crate::ledger::closing::Closing;
+use crate::limits;
 use crate::wire::Kind;
 
 /// What a gateway writes by itself when it starts on a ledger that is empty, or when its own files change. Everything else
@@ -54,7 +57,7 @@ impl Database {
     pub(crate) fn taken(&self) -> Result<Taken, PostgresFault> {
         // Connections of this process are none that somebody else has.
         self.idle().clear();
-        self.ask(async |link| taken(link).await)
+        self.ask(async |link| taken_at_rest(link).await)
     }
 
     /// Empties the ledger, if nobody has wanted anything of it, and gives it another name and a mark, so that only who
@@ -64,6 +67,7 @@ impl Database {
         self.idle().clear();
         self.wait(async {
             let mut link = Link::make(&self.0.address).await?;
+            taken_at_rest(&mut link).await?;
             // Nobody reads or writes meanwhile, and what is looked at is what is deleted.
             link.batch("begin; lock table handoffd_entries in access exclusive mode").await?;
             let taken = taken(&mut link).await?;
@@ -81,6 +85,21 @@ impl Database {
             }
         })
     }
+}
+
+/// The same, once connections that were closed are gone: a server needs a moment to let go of one, and whoever closed it
+/// would be taken for somebody who is still there.
+async fn taken_at_rest(link: &mut Link) -> Result<Taken, PostgresFault> {
+    const PAUSE: Duration = Duration::from_millis(limits::PG_RETRY_MS);
+    let mut found = taken(link).await?;
+    for _ in 0..limits::PG_LEAVING_LOOKS {
+        if found.connections == 0 {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+        found = taken(link).await?;
+    }
+    Ok(found)
 }
 
 async fn taken(link: &mut Link) -> Result<Taken, PostgresFault> {
