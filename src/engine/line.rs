@@ -1,7 +1,9 @@
-//! Those who stand in line, on the sequencer's thread: decided in order, and decided again when others went first.
+//! Those who stand in line: decided in order on the sequencer's thread, and decided again when others went first. Whoever
+//! finds nobody else there is decided, written and answered on its own thread: waking others takes longer than that.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::EngineFault;
@@ -11,23 +13,21 @@ use super::writer::WriterDesk;
 use crate::ledger::{BatchBuilder, Entry};
 use crate::limits;
 
-/// Who writes what was decided.
-#[derive(Clone, Copy)]
-pub(super) struct Hands<'t> {
-    /// The writer itself, for those who write on their own thread.
-    pub(super) pen: &'t WriterDesk,
-    /// The line to the writer's thread.
-    pub(super) jobs: &'t Sender<Work>,
-}
+/// The line, where the sequencer's thread serves it, or somebody who finds nobody else in it.
+/// When it has ended nothing of it is left: with it go the log and those who follow.
+pub(super) struct LineDesk(Mutex<Option<Line>>);
 
-pub(super) struct Line<'t> {
-    desk: &'t SequencerDesk,
-    topic_id: &'t str,
+/// Those who wait, and the batch that is being built for them.
+pub(super) struct Line {
+    desk: Arc<SequencerDesk>,
     /// Others append to the ledger, too.
     is_shared: bool,
-    hands: Hands<'t>,
-    watch: &'t Watch,
-    batch: BatchBuilder<'t>,
+    /// The writer itself, for those who write on their own thread.
+    pen: Arc<WriterDesk>,
+    /// The line to the writer's thread.
+    jobs: Sender<Work>,
+    watch: Watch,
+    batch: BatchBuilder<'static>,
     /// What the batch before took in memory, for the one after this.
     room: String,
     /// Those whose answers are in the batch that is being built.
@@ -46,22 +46,91 @@ pub(super) struct Line<'t> {
     stopping: bool,
     /// What others appended could not be understood: nothing more is decided.
     stuck: Option<EngineFault>,
+    /// The sequencer's thread sleeps until a message comes.
+    sleeps: bool,
 }
 
-impl<'t> Line<'t> {
+/// How long the sequencer's thread waits for a message.
+enum Patience {
+    None,
+    For(Duration),
+    Endless,
+}
+
+/// It is time to end.
+struct Ended;
+
+impl LineDesk {
+    pub(super) fn new(line: Line) -> Self {
+        Self(Mutex::new(Some(line)))
+    }
+
+    /// The sequencer's thread: serves whoever comes, until it is told to stop.
+    pub(super) fn run(&self, messages: &Receiver<Message>) {
+        while self.turn(messages).is_ok() {}
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Waits for messages, as long as that is worth it, and does what they want.
+    fn turn(&self, messages: &Receiver<Message>) -> Result<(), Ended> {
+        let patience = self.lock()?.as_mut().ok_or(Ended)?.patience();
+        let mut next = match patience {
+            Patience::None => None,
+            Patience::For(time) => match messages.recv_timeout(time) {
+                Ok(message) => Some(message),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Err(Ended),
+            },
+            Patience::Endless => Some(messages.recv().map_err(|_| Ended)?),
+        };
+        let mut desk = self.lock()?;
+        let line = desk.as_mut().ok_or(Ended)?;
+        // One message at a time: whoever only asks gets a turn in between.
+        while let Some(message) = next {
+            line.take(message);
+            next = if line.has_room() && line.again.is_empty() { messages.try_recv().ok() } else { None };
+        }
+        line.work()
+    }
+
+    /// A line that somebody panicked in is left as it is, and nobody is decided any more.
+    fn lock(&self) -> Result<MutexGuard<'_, Option<Line>>, Ended> {
+        self.0.lock().map_err(|_| Ended)
+    }
+
+    /// Serves one on the caller's thread, if nobody else is in line: it has been told what became of it when this returns.
+    /// Otherwise it is given back. Whether the sequencer's thread has to look, because it sleeps and something is due.
+    pub(super) fn serve_alone(&self, waiting: Waiting) -> Result<bool, Waiting> {
+        let mut desk = self.0.try_lock().ok();
+        let line = desk.as_mut().and_then(|desk| desk.as_mut()).filter(|line| line.is_idle());
+        let Some(line) = line else { return Err(waiting) };
+        line.decide(waiting);
+        // It ends only when it was told to stop, and then it is not idle.
+        let _ = line.work();
+        Ok(line.sleeps && line.desk.lock().has_deadlines())
+    }
+}
+
+impl std::fmt::Debug for LineDesk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LineDesk")
+    }
+}
+
+impl Line {
     pub(super) fn new(
-        desk: &'t SequencerDesk,
-        topic_id: &'t str,
+        desk: Arc<SequencerDesk>,
         is_shared: bool,
-        hands: Hands<'t>,
-        watch: &'t Watch,
+        pen: Arc<WriterDesk>,
+        jobs: Sender<Work>,
+        watch: Watch,
     ) -> Self {
-        let batch = desk.lock().new_batch(topic_id);
+        let batch = desk.lock().new_batch();
         Self {
             desk,
-            topic_id,
             is_shared,
-            hands,
+            pen,
+            jobs,
             watch,
             batch,
             room: String::new(),
@@ -74,54 +143,50 @@ impl<'t> Line<'t> {
             has_turn: false,
             stopping: false,
             stuck: None,
+            sleeps: false,
         }
     }
 
-    pub(super) fn run(&mut self, messages: &Receiver<Message>) {
+    fn patience(&mut self) -> Patience {
         const TICK: Duration = Duration::from_millis(limits::TICK_MS);
-        loop {
-            let mut next = if !self.again.is_empty() && !self.writing {
-                None
-            } else if let Some(left) = self.gathers_for() {
-                match messages.recv_timeout(left) {
-                    Ok(message) => Some(message),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            } else if self.desk.lock().has_deadlines() {
-                match messages.recv_timeout(TICK) {
-                    Ok(message) => Some(message),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            } else {
-                let Ok(message) = messages.recv() else { return };
-                Some(message)
-            };
-            // One message at a time: whoever only asks gets a turn in between.
-            while let Some(message) = next {
-                self.take(message);
-                next = if self.has_room() && self.again.is_empty() { messages.try_recv().ok() } else { None };
-            }
-            while self.has_room()
-                && let Some(waiting) = self.again.pop_front()
-            {
-                self.decide(waiting);
-            }
-            if !self.stopping && self.stuck.is_none() {
-                self.tick();
-            }
-            if !self.writing && self.gathers_for().is_none() && self.ship().is_err() {
-                return;
-            }
-            // What was written here may have left something to record, or have been the last before a stop that was heard
-            // with it: no message will come of either.
-            while !self.writing && !self.is_shared && (self.stopping || !self.batch.is_empty()) {
-                if self.ship().is_err() {
-                    return;
-                }
-            }
+        self.sleeps = false;
+        if !self.again.is_empty() && !self.writing {
+            Patience::None
+        } else if let Some(left) = self.gathers_for() {
+            Patience::For(left)
+        } else if self.desk.lock().has_deadlines() {
+            Patience::For(TICK)
+        } else {
+            self.sleeps = true;
+            Patience::Endless
         }
+    }
+
+    /// Is nobody in it, and nothing under way? What others append is for the sequencer's thread to hear.
+    fn is_idle(&self) -> bool {
+        let is_free = !self.is_shared && !self.writing && !self.stopping && self.stuck.is_none();
+        is_free && self.waiting.is_empty() && self.again.is_empty() && self.batch.is_empty()
+    }
+
+    /// Decides those who have to be decided again, looks at what is due, and sends out what was built.
+    fn work(&mut self) -> Result<(), Ended> {
+        while self.has_room()
+            && let Some(waiting) = self.again.pop_front()
+        {
+            self.decide(waiting);
+        }
+        if !self.stopping && self.stuck.is_none() {
+            self.tick();
+        }
+        if !self.writing && self.gathers_for().is_none() {
+            self.ship()?;
+        }
+        // What was written here may have left something to record, or have been the last before a stop that was heard
+        // with it: no message will come of either.
+        while !self.writing && !self.is_shared && (self.stopping || !self.batch.is_empty()) {
+            self.ship()?;
+        }
+        Ok(())
     }
 
     /// How much longer it is worth to wait for those who were answered just now. An append to a database takes long beside
@@ -184,6 +249,8 @@ impl<'t> Line<'t> {
             Message::News(news) if self.writing => self.news.extend(news),
             Message::News(news) => self.catch_up(&news, Vec::new()),
             Message::Stop => self.stopping = true,
+            // Whoever sent it wants it to look at what is due, which it does after every message.
+            Message::Look => {}
         }
     }
 
@@ -195,10 +262,10 @@ impl<'t> Line<'t> {
         }
         self.give_back();
         let taken = self.desk.lock().follow(news);
-        self.batch = self.desk.lock().new_batch(self.topic_id);
+        self.batch = self.desk.lock().new_batch();
         match taken {
             // A writer that has gone has nobody to tell.
-            Ok(()) => drop(self.hands.jobs.send(Work::Taken)),
+            Ok(()) => drop(self.jobs.send(Work::Taken)),
             Err(fault) => {
                 self.watch.health.stop(&fault.to_string());
                 self.stuck = Some(fault);
@@ -209,7 +276,7 @@ impl<'t> Line<'t> {
     fn give_back(&mut self) {
         let mut sequencer = self.desk.lock();
         sequencer.give_back();
-        self.batch = sequencer.new_batch(self.topic_id);
+        self.batch = sequencer.new_batch();
     }
 
     /// Decides one, and has it wait until that is durable.
@@ -218,7 +285,7 @@ impl<'t> Line<'t> {
             let fault = fault.clone();
             return self.tell(waiting, Err(fault));
         }
-        let desk = self.desk;
+        let desk = self.desk.clone();
         let mut sequencer = desk.lock();
         let began = self.batch.next_sequence();
         let failed = match waiting {
@@ -260,7 +327,8 @@ impl<'t> Line<'t> {
     }
 
     fn tick(&mut self) {
-        let mut sequencer = self.desk.lock();
+        let desk = self.desk.clone();
+        let mut sequencer = desk.lock();
         if sequencer.has_deadlines() {
             let began = self.batch.next_sequence();
             let failed = sequencer.tick(&mut self.batch).err();
@@ -273,7 +341,7 @@ impl<'t> Line<'t> {
     fn end(&mut self, sequencer: &mut Sequencer, began: u64, failed: Option<EngineFault>) {
         if let Some(fault) = failed.filter(|_| self.batch.next_sequence() != began) {
             sequencer.drop_building();
-            self.batch = sequencer.new_batch(self.topic_id);
+            self.batch = sequencer.new_batch();
             for one in std::mem::take(&mut self.waiting) {
                 self.tell(one, Err(fault.clone()));
             }
@@ -282,13 +350,13 @@ impl<'t> Line<'t> {
     }
 
     /// Sends out what was built. An error says that it is time to end.
-    fn ship(&mut self) -> Result<(), ()> {
+    fn ship(&mut self) -> Result<(), Ended> {
         if self.batch.is_empty() {
             if std::mem::take(&mut self.has_turn) {
                 self.send(Work::Pass)?;
             }
             if self.waiting.is_empty() {
-                return if self.stopping && self.again.is_empty() { Err(()) } else { Ok(()) };
+                return if self.stopping && self.again.is_empty() { Err(Ended) } else { Ok(()) };
             }
             // Only replays are waiting, and all they refer to is durable.
             let waiting = std::mem::take(&mut self.waiting);
@@ -303,10 +371,10 @@ impl<'t> Line<'t> {
             return Ok(());
         }
         let mut sequencer = self.desk.lock();
-        let full = std::mem::replace(&mut self.batch, sequencer.new_batch(self.topic_id));
+        let full = std::mem::replace(&mut self.batch, sequencer.new_batch());
         let Some(full) = full.seal() else { return Ok(()) };
         sequencer.ship(full.head(), full.last_timestamp());
-        self.batch = sequencer.new_batch(self.topic_id);
+        self.batch = sequencer.new_batch();
         self.batch.use_room(std::mem::take(&mut self.room));
         drop(sequencer);
         (self.writing, self.has_turn) = (true, false);
@@ -316,18 +384,18 @@ impl<'t> Line<'t> {
         let is_alone = !self.is_shared && matches!(&*waiting, [one] if !matches!(one, Waiting::Together(_)));
         let job = Job { after: full.after(), batch: Some(full), waiting };
         if is_alone {
-            let pen = self.hands.pen;
+            let pen = self.pen.clone();
             let mut take = |message| {
                 self.take(message);
                 Ok(())
             };
-            return pen.write(job, &mut take).map_err(drop);
+            return pen.write(job, &mut take).map_err(|_| Ended);
         }
         self.send(Work::Job(job))
     }
 
-    fn send(&self, work: Work) -> Result<(), ()> {
-        self.hands.jobs.send(work).map_err(drop)
+    fn send(&self, work: Work) -> Result<(), Ended> {
+        self.jobs.send(work).map_err(|_| Ended)
     }
 
     fn tell(&self, waiting: Waiting, result: Result<(), EngineFault>) {

@@ -68,6 +68,7 @@ use crate::limits;
 use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
 use health::Health;
+use line::LineDesk;
 use routing::Overlay;
 use sequencer::{Sequencer, Terms};
 use standing::Putting;
@@ -104,6 +105,14 @@ impl std::fmt::Display for EngineFault {
 }
 
 impl std::error::Error for EngineFault {}
+
+/// What became of a candidate that somebody wanted to decide on their own thread.
+#[derive(Debug)]
+pub enum Here {
+    Decided(Result<Arc<Decided>, EngineFault>),
+    /// Others are in line: it has to go there.
+    InLine(Box<Candidate>),
+}
 
 /// Called once with the decision, when it is durable and those who follow show it, or with why there is none.
 pub type Reply = Box<dyn FnOnce(Result<Arc<Decided>, EngineFault>) + Send>;
@@ -241,6 +250,7 @@ struct Shared {
     waiting_max: usize,
     health: Arc<Health>,
     desk: Arc<SequencerDesk>,
+    line: Arc<LineDesk>,
     overlay: Arc<Overlay>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -274,22 +284,54 @@ impl EngineHandle {
         let watch = Watch { health: health.clone(), observer };
         let overlay = sequencer.watch_overlay();
         let desk = Arc::new(SequencerDesk::new(sequencer));
-        let threads = threads::spawn(desk.clone(), log, follower, watch, inbox.clone(), messages);
-        let threads = Mutex::new(threads.map_err(|error| EngineFault::NotDurable(error.to_string()))?);
-        let shared = Shared { inbox, waiting, waiting_max, health, desk, overlay, threads };
+        let spawned = threads::spawn(desk.clone(), log, follower, watch, inbox.clone(), messages);
+        let (line, threads) = spawned.map_err(|error| EngineFault::NotDurable(error.to_string()))?;
+        let threads = Mutex::new(threads);
+        let shared = Shared { inbox, waiting, waiting_max, health, desk, line, overlay, threads };
         Ok(Self { shared: Arc::new(shared) })
     }
 
+    /// Is there nobody in line? Then [`Self::decide_here`] is worth a try.
+    pub fn is_idle(&self) -> bool {
+        self.waiting() == 0
+    }
+
+    /// Decides on the caller's thread, if nobody else is in line, and returns when that is durable and shown by those who
+    /// follow; otherwise gives the candidate back. It waits for the disk, so it is not for a thread that others need.
+    pub fn decide_here(&self, candidate: Box<Candidate>) -> Here {
+        if !self.is_idle() || self.take_places(1).is_err() {
+            return Here::InLine(candidate);
+        }
+        let (sender, receiver) = channel();
+        let reply = self.counted(Box::new(move |result| drop(sender.send(result))));
+        match self.shared.line.serve_alone(Waiting::Decision(Asked::new(candidate, reply))) {
+            Ok(due) => {
+                if due {
+                    // One that has ended has nothing due.
+                    let _ = self.send(Message::Look);
+                }
+                Here::Decided(receiver.try_recv().unwrap_or(Err(EngineFault::Stopped)))
+            }
+            Err(Waiting::Decision(asked)) => Here::InLine(asked.candidate),
+            Err(_) => Here::Decided(Err(EngineFault::Stopped)),
+        }
+    }
+
     /// Puts a candidate in line. Fails at once when the line is too long, so that memory stays bounded.
-    pub fn submit(&self, candidate: Candidate, reply: Reply) -> Result<(), EngineFault> {
+    pub fn submit(&self, candidate: impl Into<Box<Candidate>>, reply: Reply) -> Result<(), EngineFault> {
         self.take_places(1)?;
-        let asked = Asked::new(candidate, self.counted(reply));
+        let asked = Asked::new(candidate.into(), self.counted(reply));
         self.send(Message::Ask(Waiting::Decision(asked)))
     }
 
     /// The same for somebody who makes an answer ready while the state file is being published. It may leave only when
     /// `reply` was called.
-    pub fn submit_ahead(&self, candidate: Candidate, ahead: Ahead, reply: Reply) -> Result<(), EngineFault> {
+    pub fn submit_ahead(
+        &self,
+        candidate: Box<Candidate>,
+        ahead: Ahead,
+        reply: Reply,
+    ) -> Result<(), EngineFault> {
         self.take_places(1)?;
         let asked = Asked { ahead: Some(ahead), ..Asked::new(candidate, self.counted(reply)) };
         self.send(Message::Ask(Waiting::Decision(asked)))
@@ -298,8 +340,9 @@ impl EngineHandle {
     /// Puts several in line, to be decided in this order and made durable together: all of them or none.
     pub fn submit_together(&self, candidates: Vec<(Candidate, Reply)>) -> Result<(), EngineFault> {
         self.take_places(candidates.len())?;
-        let asked =
-            candidates.into_iter().map(|(candidate, reply)| Asked::new(candidate, self.counted(reply)));
+        let asked = candidates
+            .into_iter()
+            .map(|(candidate, reply)| Asked::new(candidate.into(), self.counted(reply)));
         self.send(Message::Ask(Waiting::Together(asked.collect())))
     }
 
@@ -390,6 +433,10 @@ impl EngineHandle {
 
     /// Puts a candidate in line and waits for its decision.
     pub fn submit_and_wait(&self, candidate: Candidate) -> Result<Arc<Decided>, EngineFault> {
+        let candidate = match self.decide_here(candidate.into()) {
+            Here::Decided(result) => return result,
+            Here::InLine(candidate) => candidate,
+        };
         let (sender, receiver) = channel();
         // A receiver that has gone away was told `Stopped`; there is nobody left to tell.
         self.submit(candidate, Box::new(move |result| drop(sender.send(result))))?;

@@ -485,9 +485,9 @@ impl Sequencer {
     }
 
     /// Starts the batch that goes out next.
-    pub(super) fn new_batch<'t>(&self, topic_id: &'t str) -> BatchBuilder<'t> {
+    pub(super) fn new_batch(&self) -> BatchBuilder<'static> {
         let (head, time) = self.shipped;
-        BatchBuilder::new(topic_id, head, time)
+        BatchBuilder::new(self.topic_id.clone(), head, time)
     }
 
     /// What the batch that goes out next is built on.

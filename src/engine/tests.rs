@@ -1,4 +1,5 @@
 mod ahead;
+mod alone;
 mod beside;
 mod epochs;
 mod people;

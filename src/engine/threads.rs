@@ -2,7 +2,7 @@
 //!
 //! The sequencer's thread takes messages one by one, decides each, and adds it to the batch it is building; whenever the
 //! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced. One that
-//! came alone is written where it was decided. Where others append to the ledger too, a third thread waits for a hint
+//! came alone is written where it was decided: on the sequencer's thread, or on that of whoever asked. Where others append to the ledger too, a third thread waits for a hint
 //! that they did.
 
 use std::io;
@@ -14,7 +14,7 @@ use std::thread::{Builder, JoinHandle};
 use super::act::Act;
 use super::candidate::Candidate;
 use super::health::Health;
-use super::line::{Hands, Line};
+use super::line::{Line, LineDesk};
 use super::record::Decided;
 use super::sequencer::Sequencer;
 use super::writer::{Writer, WriterDesk};
@@ -28,6 +28,8 @@ pub(super) enum Message {
     Written(Written),
     /// Others have appended these.
     News(Vec<Entry>),
+    /// Something is due, and was not when the line was looked at last.
+    Look,
     Stop,
 }
 
@@ -64,8 +66,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(candidate: Candidate, reply: Reply) -> Self {
-        Self { candidate: Box::new(candidate), ahead: None, reply, decided: None }
+    pub(super) fn new(candidate: Box<Candidate>, reply: Reply) -> Self {
+        Self { candidate, ahead: None, reply, decided: None }
     }
 
     fn tell(self, result: Result<(), EngineFault>, observer: &dyn Observer) {
@@ -152,7 +154,7 @@ pub(super) struct Watch {
     pub(super) observer: Arc<dyn Observer>,
 }
 
-/// Starts the threads, and returns those that end when the engine stops.
+/// Starts the threads, and returns the line, with those that end when the engine stops.
 pub(super) fn spawn(
     desk: Arc<SequencerDesk>,
     log: Box<dyn Log>,
@@ -160,7 +162,7 @@ pub(super) fn spawn(
     watch: Watch,
     inbox: Sender<Message>,
     messages: Receiver<Message>,
-) -> io::Result<Vec<JoinHandle<()>>> {
+) -> io::Result<(Arc<LineDesk>, Vec<JoinHandle<()>>)> {
     let (jobs, work) = channel();
     let named = |name: &str| Builder::new().name(name.to_owned());
     let is_shared = log.keeping() == Keeping::Shared;
@@ -172,13 +174,14 @@ pub(super) fn spawn(
     let pen = Arc::new(WriterDesk::new(Writer::new(log, follower, watch.clone(), looking)));
     let own = pen.clone();
     let writer = named("ledger-writer").spawn(move || own.run(&work, &inbox))?;
+    let line = Arc::new(LineDesk::new(Line::new(desk, is_shared, pen, jobs.clone(), watch)));
+    let own = line.clone();
     let sequencer = named("sequencer").spawn(move || {
-        let topic_id = desk.lock().topic_id().to_owned();
-        Line::new(&desk, &topic_id, is_shared, Hands { pen: &pen, jobs: &jobs }, &watch).run(&messages);
+        own.run(&messages);
         // Gone if the writer has ended before it.
         let _ = jobs.send(Work::Stop);
     })?;
-    Ok(vec![sequencer, writer])
+    Ok((line, vec![sequencer, writer]))
 }
 
 /// Has the writer look whenever others may have appended what it has not seen; one look at a time.

@@ -16,7 +16,7 @@ use super::problem::{Kind, Problem};
 use crate::answer::{Answer, Outfit};
 use crate::callers::{Caller, Role};
 use crate::contract::TaskSpec;
-use crate::engine::{Asker, Candidate, Decided, EngineFault, Ruling};
+use crate::engine::{Asker, Candidate, Decided, EngineFault, EngineHandle, Here, Ruling};
 use crate::gates::{Code, Decision, Reason};
 use crate::gateway::{Gateway, Rules};
 use crate::json::read;
@@ -40,16 +40,21 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let candidate = candidate.traced(call.trace.incoming.as_deref());
     let delegated = candidate.is_delegated();
     let began = call.step(Step::Judge, began);
-    // A caller that has gone away is told nothing; the decision stands all the same.
-    let (ahead, durable) = oneshot::channel();
-    let (sender, shown) = oneshot::channel();
-    let ahead = Box::new(move |decided| drop(ahead.send(decided)));
-    let reply = Box::new(move |result| drop(sender.send(result)));
-    call.app.gateway.engine().submit_ahead(candidate, ahead, reply)?;
-    let (mut decided, shown) = match durable.await {
-        Ok(decided) => (decided, Some(shown)),
-        // It was decided before, or not at all.
-        Err(_) => (told(shown).await?, None),
+    let (mut decided, shown) = match decide_alone(call.app.gateway.engine(), candidate.into()) {
+        Here::Decided(result) => (result?, None),
+        Here::InLine(candidate) => {
+            // A caller that has gone away is told nothing; the decision stands all the same.
+            let (ahead, durable) = oneshot::channel();
+            let (sender, shown) = oneshot::channel();
+            let ahead = Box::new(move |decided| drop(ahead.send(decided)));
+            let reply = Box::new(move |result| drop(sender.send(result)));
+            call.app.gateway.engine().submit_ahead(candidate, ahead, reply)?;
+            match durable.await {
+                Ok(decided) => (decided, Some(shown)),
+                // It was decided before, or not at all.
+                Err(_) => (told(shown).await?, None),
+            }
+        }
     };
     let began = call.step(Step::Commit, began);
     let patience = call.query.wait();
@@ -73,6 +78,15 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     }
     call.step(Step::Answer, began);
     Ok(response)
+}
+
+/// Decides on this very thread where nobody else is in line: waking another one, and being woken by it, takes longer than
+/// what it would do. The thread's other tasks are handed on meanwhile, for a disk may take its time.
+fn decide_alone(engine: &EngineHandle, candidate: Box<Candidate>) -> Here {
+    if !engine.is_idle() {
+        return Here::InLine(candidate);
+    }
+    tokio::task::block_in_place(|| engine.decide_here(candidate))
 }
 
 /// Waits for the engine's last word.

@@ -80,7 +80,7 @@ impl Batch {
 /// Puts a batch together.
 #[derive(Debug)]
 pub struct BatchBuilder<'t> {
-    topic_id: &'t str,
+    topic_id: Cow<'t, str>,
     after: Head,
     head: Head,
     last_timestamp: Option<Timestamp>,
@@ -90,7 +90,8 @@ pub struct BatchBuilder<'t> {
 
 impl<'t> BatchBuilder<'t> {
     /// Starts on top of `after`, whose entry has `last_timestamp`.
-    pub fn new(topic_id: &'t str, after: Head, last_timestamp: Option<Timestamp>) -> Self {
+    pub fn new(topic_id: impl Into<Cow<'t, str>>, after: Head, last_timestamp: Option<Timestamp>) -> Self {
+        let topic_id = topic_id.into();
         Self { topic_id, after, head: after, last_timestamp, text: String::new(), entries: Vec::new() }
     }
 
@@ -137,7 +138,14 @@ impl<'t> BatchBuilder<'t> {
         let consensus_timestamp = time.to_nanoseconds();
         let sequence = self.head.sequence + 1;
         let running_hash = self.head.running_hash.then(sequence, &consensus_timestamp, &wire);
-        line::write_event(&mut self.text, self.topic_id, sequence, &consensus_timestamp, running_hash, &wire);
+        line::write_event(
+            &mut self.text,
+            &self.topic_id,
+            sequence,
+            &consensus_timestamp,
+            running_hash,
+            &wire,
+        );
         self.head = Head { sequence, running_hash };
         self.last_timestamp = Some(time);
         let meta = EntryMeta { sequence, consensus_timestamp: consensus_timestamp.clone(), running_hash };

@@ -29,7 +29,7 @@ fn an_answer_is_made_ready_when_it_is_durable_and_leaves_when_it_is_shown() {
         let spec = handoff(id, &format!("key-{id}"));
         engine
             .submit_ahead(
-                candidate(&spec, "decision-router", &world),
+                candidate(&spec, "decision-router", &world).into(),
                 Box::new(move |decided| ahead.send(decided).unwrap()),
                 Box::new(move |result| sender.send(result).unwrap()),
             )
