@@ -103,6 +103,7 @@ fn is_hand(name: &str) -> bool {
         "ledger/recovery.rs",
         "ledger/search.rs",
         "ledger/segments.rs",
+        "ledger/segments/opening.rs",
         "ledger/stirring.rs",
         "ledger/tail.rs",
         "ledger/verify/directory.rs",
