@@ -9,6 +9,7 @@ use super::facts::{Facts, When};
 use super::prose::Prose;
 use crate::callers::Session;
 use crate::http::Problem;
+use crate::limits;
 use crate::timestamp::Timestamp;
 use serde_json::Value as Json;
 
@@ -105,6 +106,11 @@ impl Frame {
     /// When the page was made.
     pub(super) fn made(&self) -> When {
         When::of(&self.exact_now(), self.now)
+    }
+
+    /// How often an open page hears that its gateway is there.
+    pub(super) fn beat_s(&self) -> u64 {
+        limits::STREAM_HEARTBEAT_S
     }
 
     pub(super) fn exact_now(&self) -> String {

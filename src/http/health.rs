@@ -36,13 +36,14 @@ pub(super) async fn ready(call: Call) -> Answer {
 }
 
 /// Something that is wrong.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Trouble {
     what: &'static str,
     why: String,
     hint: &'static str,
 }
 
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Condition {
     /// It cannot decide.
     failing: Vec<Trouble>,
@@ -56,30 +57,36 @@ struct Condition {
 pub(crate) struct ConditionLog {
     failing: BTreeSet<&'static str>,
     degraded: BTreeSet<&'static str>,
+    /// In all its words.
+    last: Condition,
 }
 
 impl ConditionLog {
-    /// Logs what has changed since.
+    /// Logs what has changed since, and tells those who watch that something has.
     pub(crate) fn look(&mut self, app: &App) {
-        let Condition { failing, degraded } = condition(app);
-        for Trouble { what, why, hint } in &failing {
+        let last = condition(app);
+        if last != self.last {
+            app.condition.send_modify(|number| *number += 1);
+        }
+        let Condition { failing, degraded } = &last;
+        for Trouble { what, why, hint } in failing {
             if !self.failing.contains(what) {
                 tracing::error!(what, why = %printable(why), hint, "nothing is decided");
             }
         }
-        for Trouble { what, why, hint } in &degraded {
+        for Trouble { what, why, hint } in degraded {
             if !self.degraded.contains(what) {
                 tracing::warn!(what, why = %printable(why), hint, "something is wrong, and decisions go on");
             }
         }
         let names = |troubles: &[Trouble]| troubles.iter().map(|trouble| trouble.what).collect();
-        let now = Self { failing: names(&failing), degraded: names(&degraded) };
+        let now = (names(failing), names(degraded));
         let over = |before: &BTreeSet<&'static str>, now: &BTreeSet<&'static str>| {
             before.difference(now).for_each(|what| tracing::info!(what, "well again"));
         };
-        over(&self.failing, &now.failing);
-        over(&self.degraded, &now.degraded);
-        *self = now;
+        over(&self.failing, &now.0);
+        over(&self.degraded, &now.1);
+        *self = Self { failing: now.0, degraded: now.1, last };
     }
 }
 

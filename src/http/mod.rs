@@ -89,6 +89,8 @@ pub struct App {
     probe: Probe,
     sink: Option<Sink>,
     spans: Option<Arc<Exporter>>,
+    /// Another number whenever what is wrong has become something else.
+    pub(crate) condition: watch::Sender<u64>,
     /// True when it is time for streams to end.
     pub(crate) stopping: watch::Sender<bool>,
     /// One verification at a time.
@@ -129,6 +131,7 @@ impl App {
             probe,
             sink,
             spans,
+            condition: watch::Sender::new(0),
             stopping: watch::Sender::new(false),
             verifying: Arc::new(Semaphore::new(1)),
             address,

@@ -40,11 +40,11 @@
     fade();
   }
 
-  // Live: an entry in the ledger makes the page ask for itself again, and take over the parts that say so.
+  // Live: an entry in the ledger, or another condition, makes the page ask for itself again, and take over the parts that say so.
   const state = document.getElementById('live');
   if (!body.dataset.live || !window.EventSource) return;
   const say = (text) => { if (state) state.textContent = text; };
-  let source = null, asking = false, again = false, timer = 0;
+  let source = null, asking = false, again = false, timer = 0, heard = 0;
 
   // What somebody types into, or has marked to copy, is left alone; what they opened stays open.
   const isBusy = (part) => {
@@ -81,28 +81,46 @@
       if (answer.status === 401) { location.reload(); return; }
       if (answer.ok) takeOver(new DOMParser().parseFromString(await answer.text(), 'text/html'));
     } catch {
-      say('Not connected');
+      lose();
     } finally {
       asking = false;
       if (again) { again = false; later(); }
     }
   };
   const later = () => { if (!timer) timer = setTimeout(() => { timer = 0; ask(); }, 400); };
+  // Whoever was not heard of for a while may have missed something.
+  const hear = () => {
+    heard = Date.now();
+    if (body.dataset.connected) return;
+    say('Live');
+    body.dataset.connected = 'yes';
+    later();
+  };
+  const lose = () => { say('Not connected'); delete body.dataset.connected; };
   const open = () => {
+    heard = Date.now();
     source = new EventSource(body.dataset.live);
-    source.addEventListener('open', () => { say('Live'); body.dataset.connected = 'yes'; later(); });
-    source.addEventListener('entry', later);
+    source.addEventListener('open', hear);
+    source.addEventListener('beat', hear);
+    for (const news of ['entry', 'condition']) source.addEventListener(news, () => { hear(); later(); });
     source.addEventListener('over', () => { source.close(); location.reload(); });
     source.addEventListener('error', () => {
-      say('Not connected');
-      delete body.dataset.connected;
+      lose();
       // Refused, not interrupted: the browser does not try again. Whether the session is over, the page itself is told.
       if (source?.readyState === EventSource.CLOSED) later();
     });
   };
+  // A connection can be open and dead: beats come every so often, and when several are missing it is made anew.
+  const silence = 4000 * Number(body.dataset.beat);
+  setInterval(() => {
+    if (!source || source.readyState === EventSource.CLOSED || Date.now() - heard <= silence) return;
+    lose();
+    source.close();
+    open();
+  }, 1000);
   // A page that nobody looks at asks for nothing.
   document.addEventListener('visibilitychange', () => {
-    if (document.hidden) { source?.close(); source = null; say('Paused'); } else if (!source) { open(); }
+    if (document.hidden) { source?.close(); source = null; lose(); say('Paused'); } else if (!source) { open(); }
   });
   addEventListener('pagehide', () => source?.close());
   if (!document.hidden) open();
