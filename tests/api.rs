@@ -29,6 +29,7 @@ mod api {
     mod callers;
     mod checklist;
     mod console;
+    mod console_acts;
     mod console_ways;
     mod events;
     mod health;

@@ -79,6 +79,11 @@ impl<'j> Facts<'j> {
         Prose::of(self.text(path))
     }
 
+    /// The same, beginning with a capital.
+    pub(super) fn said(&self, path: &str) -> Prose {
+        Prose::sentence(self.text(path))
+    }
+
     pub(super) fn each(&self, path: &str) -> Vec<Facts<'j>> {
         let items = self.at(path).json.as_array();
         items.into_iter().flatten().map(|json| Facts { json, now: self.now }).collect()

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::assets::{ASSETS, Assets};
 use super::facts::{Facts, When};
 use super::prose::Prose;
+use super::told::told;
 use crate::callers::Session;
 use crate::http::Problem;
 use crate::limits;
@@ -140,7 +141,7 @@ struct ProblemPage {
 
 pub(super) fn problem_page(mut frame: Frame, problem: &Problem) -> Response {
     frame.title = problem.kind().title().to_owned();
-    page(problem.kind().status(), &ProblemPage { frame, problem: problem.to_json() })
+    page(problem.kind().status(), &ProblemPage { frame, problem: told(problem) })
 }
 
 /// Elsewhere, by GET.

@@ -12,6 +12,7 @@
 
 mod acts;
 mod assets;
+mod changes;
 mod chart;
 mod door;
 mod export;
@@ -27,6 +28,7 @@ mod login;
 mod pages;
 mod paging;
 mod prose;
+mod told;
 mod tree;
 mod verification;
 

@@ -205,8 +205,13 @@ async fn rolled_back(call: Call, reason: String, block: Option<bool>, dry_run: b
         true => (plan.to, plan.blocked),
         false => (record.stage, record.blocked),
     };
-    let mut told =
-        json!({"stage": stage, "blocked": blocked, "steps": steps, "rolledBack": plan.rolled_back});
+    let mut told = json!({
+        "stage": stage, "blocked": blocked, "steps": steps, "rolledBack": plan.rolled_back,
+        "restored": plan.restored.as_ref().map(|definition| &definition.route),
+    });
+    if let (true, Some(members)) = (dry_run, told.as_object_mut()) {
+        members.insert("gatesLost".to_owned(), json!(plan.gates_lost(&record)));
+    }
     if let (Some(sequence), Some(members)) = (sequence, told.as_object_mut()) {
         members.insert("sequence".to_owned(), sequence.into());
     }

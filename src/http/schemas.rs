@@ -296,11 +296,13 @@ const UNBLOCK_ASK: &str = r#"{"type": "object", "required": ["reason"], "additio
     "reason": {"type": "string", "minLength": 1, "maxLength": 500},
     "what": {"enum": ["block", "pin", "both"], "description": "What is lifted; the block, unless it is said"}}}"#;
 
-const ROLLED_BACK: &str = r#"{"type": "object", "required": ["stage", "blocked", "steps", "rolledBack"], "properties": {
+const ROLLED_BACK: &str = r#"{"type": "object", "required": ["stage", "blocked", "steps", "rolledBack", "restored"], "properties": {
     "stage": {"enum": ["dev", "simulated", "live"]}, "blocked": {"type": "boolean"},
     "steps": {"type": "array", "items": {"type": "object", "required": ["step", "outcome"], "properties": {
         "step": {"type": "string"}, "outcome": {"enum": ["done", "skipped"]}, "why": {"type": "string"}}}},
     "rolledBack": {"type": "array", "items": {"type": "string"}},
+    "restored": {"type": ["object", "null"], "description": "The earlier definition that counts again instead of the routing table's"},
+    "gatesLost": {"type": "array", "items": {"enum": ["G0", "G1", "G2", "G3", "G4"]}, "description": "Gates that would have to be earned again; in a dry run only"},
     "sequence": {"type": "integer", "description": "Absent in a dry run"}}}"#;
 
 const UNBLOCKED: &str = r#"{"type": "object", "required": ["stage", "blocked", "pinned", "sequence"], "properties": {

@@ -3,7 +3,7 @@
 use super::definition::Definition;
 use super::event::PhaseEvent;
 use super::record::RouteRecord;
-use super::stage::Stage;
+use super::stage::{PromotionGate, Stage};
 
 /// The code with which live handoffs end whose route is rolled back; from the gateway, and from nobody else.
 pub const ROLLED_BACK: &str = "ROUTE_ROLLED_BACK";
@@ -130,6 +130,12 @@ pub fn plan_rollback(record: &RouteRecord, ask: &RollbackAsk, in_flight: &[Strin
 }
 
 impl RollbackPlan {
+    /// The gates of this route that are to be earned again.
+    pub fn gates_lost(&self, record: &RouteRecord) -> Vec<PromotionGate> {
+        let is_lost = |gate: &PromotionGate| self.redefined || *gate >= PromotionGate::G3;
+        record.passes.keys().copied().filter(is_lost).collect()
+    }
+
     /// What is to be written into the route's stream, in one group. The marks go into the streams of the handoffs.
     pub fn events(&self) -> Vec<PhaseEvent> {
         let mut events = vec![PhaseEvent::RolledBack(Box::new(self.clone()))];

@@ -253,7 +253,7 @@ fn an_auditor_sees_and_cannot_act() {
         assert_eq!(ada.get(&format!("/console/act/{name}?{}", query.join("&"))).status, 403, "{name}");
         let refused = ada.act(name, fields);
         assert_eq!(refused.status, 403, "{name}");
-        assert!(refused.text().contains("a token of role auditor may not do this"), "{name}");
+        assert!(refused.text().contains("A token of role auditor may not do this"), "{name}");
     }
     for page in ["/console/freezes", "/console/mentions", "/console/routes/crypto-sage.execution-plane.v1"] {
         assert!(!ada.get(page).text().contains("/console/act/"), "{page} offers an act");
@@ -287,7 +287,7 @@ fn an_act_is_in_the_ledger_with_the_persons_name() {
     // Without a reason it is asked for again, and nothing is done.
     let unsaid = rita.act("freeze", &fields);
     assert_eq!(unsaid.status, 422);
-    assert!(unsaid.text().contains("a reason is needed"));
+    assert!(unsaid.text().contains("A reason is needed"));
     let mut fields = fields.to_vec();
     fields.push(("reason", "the venue is down"));
     assert_eq!(rita.act("freeze", &fields).status, 303);
@@ -369,7 +369,7 @@ fn no_form_counts_without_the_sessions_word() {
             all.extend(given.map(|word| ("form", word)));
             let refused = ask(&daemon, &rita.with(form(&target, &all)));
             assert_eq!(refused.status, 403, "{target} with {given:?}");
-            assert!(refused.text().contains("the form does not belong to this session"), "{target}");
+            assert!(refused.text().contains("The form does not belong to this session"), "{target}");
         }
     }
     assert_eq!(daemon.get("/v1/audit").json(), before, "nothing was recorded");
@@ -526,7 +526,7 @@ fn a_yes_from_a_page_lets_a_handoff_go_and_a_no_ends_it() {
         assert_eq!(done.status, 303, "{}", done.text());
         assert!(rita.get(done.header("location").unwrap()).text().contains(&format!("{id} is {decision}.")));
         let again = rita.act(act, &[("id", &id), ("reason", "again")]);
-        assert_eq!(again.status, 404, "it no longer waits");
+        assert_eq!(again.status, 409, "it no longer waits");
     }
     let granted = daemon.events().into_iter().find(|event| event["type"] == "approval.granted").unwrap();
     assert_eq!(granted["sender"], "human:rita");

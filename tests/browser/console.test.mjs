@@ -1,8 +1,10 @@
 // What people do at the console, in a real browser.
 
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { Gateway, KEY, Person, closeBrowser } from './support.mjs';
+import { Clock, Gateway, KEY, Person, closeBrowser } from './support.mjs';
 
 after(closeBrowser);
 
@@ -65,7 +67,7 @@ describe('an operator', () => {
     const route = `/console/routes/${KEY}`;
     const evaluate = async (gate, fields, button = 'Yes, evaluate it') => {
       await page.goto(route);
-      return rita.confirm(`Evaluate ${gate}…`, button, fields);
+      return rita.confirm(gate === 'G4' ? 'Promote to live (G4)…' : `Evaluate ${gate}…`, button, fields);
     };
     // `arrives_0001` was completed before in dev, so G0 has what it needs.
     assert.match(await evaluate('G0', { Reason: 'the first one went through' }), /G0 passed/);
@@ -335,6 +337,61 @@ describe('the way in', () => {
 });
 
 describe('a page that is open', () => {
+  it('says what goes wrong and that it is well again, where nothing is written, and when nobody answers', async () => {
+    const gateway = await Gateway.start();
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    const { page } = rita;
+    const policies = await rita.context.newPage();
+    await policies.goto('/console/policies');
+    let connections = 0;
+    page.on('request', (request) => { if (request.url().endsWith('/console/live')) connections += 1; });
+    await page.reload();
+    const live = (on) => on.locator('#live', { hasText: /^Live$/ }).waitFor();
+    await Promise.all([live(page), live(policies)]);
+    const routes = join(gateway.workspace, 'policies/routes.json');
+    const good = readFileSync(routes, 'utf8');
+    writeFileSync(routes, '{');
+    await page.getByRole('heading', { name: 'What is wrong' }).waitFor();
+    await policies.locator('#set', { hasText: 'last load failed' }).waitFor();
+    writeFileSync(routes, good);
+    await page.getByRole('heading', { name: 'What is wrong' }).waitFor({ state: 'detached' });
+    await policies.locator('#set', { hasText: 'last load loaded' }).waitFor();
+    assert.equal(connections, 1, 'it was told, and has not asked by itself');
+    // A gateway that stands still keeps its connections, and says nothing.
+    gateway.child.kill('SIGSTOP');
+    await page.locator('#live', { hasText: 'Not connected' }).waitFor();
+    assert.equal(await page.locator('body[data-connected]').count(), 0);
+    gateway.child.kill('SIGCONT');
+    await live(page);
+    await rita.leave();
+    await gateway.stop();
+  });
+
+  it('takes the answer away from an approval that another person gave, or that ended', async () => {
+    const clock = new Clock();
+    const gateway = await Gateway.start('', clock.environment);
+    await gateway.goLive();
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    const { page } = rita;
+    for (const [name, become, word] of [
+      ['live_0001', () => gateway.api('POST', '/v1/approvals/hs_20260218_live_0001', { decision: 'reject', reason: 'no' }, gateway.tokens.omar), 'denied'],
+      ['live_0002', () => clock.set(20 * 60), 'expired'],
+    ]) {
+      await gateway.submitLive(name);
+      await page.goto(`/console/approvals/hs_20260218_${name}`);
+      await page.getByRole('link', { name: 'Approve…' }).waitFor();
+      await page.locator('body[data-connected]').waitFor();
+      await become();
+      await page.locator('#standing', { hasText: `It does not wait any more: it is ${word}` }).waitFor();
+      assert.equal(await page.getByRole('link', { name: /Approve|Reject/ }).filter({ hasText: '…' }).count(), 0);
+    }
+    await page.getByRole('link', { name: 'See what became of it' }).click();
+    await page.waitForURL('**/console/handoffs/hs_20260218_live_0002');
+    await rita.leave();
+    await gateway.stop();
+    clock.gone();
+  });
+
   it('leads to the login where the session ended unheard, as in a restart of the gateway', async () => {
     const gateway = await Gateway.start();
     const omar = await Person.at(gateway);
@@ -384,11 +441,11 @@ describe('two people', () => {
     await rita.page.goto(approval);
     assert.match(await rita.confirm('Approve…', 'Yes, approve', { Reason: 'looked' }), /another person must say yes too/);
     await rita.page.goto(approval);
-    assert.match(await rita.text(), /1 of 2: rita/);
-    await rita.page.getByRole('link', { name: 'Approve…' }).click();
-    await rita.page.getByLabel('Reason').fill('again');
-    await rita.page.getByRole('button', { name: 'Yes, approve' }).click();
-    assert.match(await rita.page.getByRole('alert').innerText(), /APPROVAL_TWICE/);
+    assert.match(await rita.text(), /You said yes; another person must[\s\S]*1 of 2: rita/);
+    assert.equal(await rita.page.getByRole('link', { name: 'Approve…' }).count(), 0);
+    await rita.page.goto('/console/act/approve?id=hs_20260218_live_0001');
+    assert.match(await rita.text(), /This cannot be done now[\s\S]*APPROVAL_TWICE/);
+    assert.equal(await rita.page.getByRole('button', { name: 'Yes, approve' }).count(), 0);
     await omar.page.goto(approval);
     assert.equal(await omar.confirm('Approve…', 'Yes, approve', { Reason: 'looked too' }), 'hs_20260218_live_0001 is allowed.');
     await rita.leave();

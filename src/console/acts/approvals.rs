@@ -16,9 +16,20 @@ pub(super) enum Word {
     Reject,
 }
 
+/// Did the person of this name say yes to it already?
+pub(in super::super) fn said_yes(approval: &Facts<'_>, name: &str) -> bool {
+    approval.each("saidYes").iter().any(|one| one.is("", name))
+}
+
 pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
     let id = needed(visit, "id")?;
-    let approval = visit.ask(Ask::of("getApproval").at("id", id)).await?;
+    let approval =
+        visit.ask(Ask::of("getApproval").at("id", id)).await.map_err(|problem| match problem.kind() {
+            Kind::NotFound => {
+                Problem::new(Kind::ApprovalNotWaiting, problem.detail().to_owned()).with("handoffId", id)
+            }
+            _ => problem,
+        })?;
     let facts = Facts::of(&approval, visit.now);
     let digest = facts.text("taskSpecDigest");
     if visit.fields.get("digest").is_some_and(|looked_at| looked_at != digest) {
@@ -30,8 +41,13 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
     }
     let is_yes = word == Word::Approve;
     let said = facts.each("saidYes").len() as u64;
-    let is_last = said + 1 >= facts.number("needed");
-    let happens = match (word, is_last) {
+    let more = facts.number("needed").saturating_sub(said + 1);
+    let has_said = is_yes && said_yes(&facts, visit.session.caller.name().as_str());
+    let hindrance = has_said.then(|| {
+        Problem::new(Kind::ApprovalTwice, "you said yes; another person must")
+            .hint("saying no is still open to you")
+    });
+    let happens = match (word, more == 0) {
         (Word::Approve, true) => vec![
             format!(
                 "The whole handoff is judged once more, as of now. If every gate still passes, it is allowed and {} is sent the payload below.",
@@ -40,7 +56,11 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
             "The yes counts once, for exactly this TaskSpec.".to_owned(),
         ],
         (Word::Approve, false) => {
-            vec!["Your yes is recorded. It needs another person's yes before anything is sent.".to_owned()]
+            let needed = match more {
+                1 => "One more yes is needed, of another person, before anything is sent.".to_owned(),
+                more => format!("{more} more people must say yes before anything is sent."),
+            };
+            vec!["Your yes is recorded. Nothing is sent yet.".to_owned(), needed]
         }
         (Word::Reject, _) => vec![
             "The handoff is rejected for good. Nothing is sent, and nobody can approve it later.".to_owned(),
@@ -71,6 +91,7 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
             ("Ends", facts.text("expiresAt")),
             ("TaskSpec", digest.clone()),
         ],
+        hindrance,
         happens,
         steps: Vec::new(),
         documents,

@@ -3,29 +3,57 @@
 use serde_json::{Value as Json, json};
 
 use super::super::door::Visit;
-use super::super::facts::grouped;
+use super::super::facts::{Facts, grouped};
 use super::super::filters::Filters;
 use super::super::form::Fields;
 use super::{Input, Plan, needed};
 use crate::callers::Act;
-use crate::http::{Ask, Problem};
+use crate::contract::{Mode, Word as _};
+use crate::http::{App, Ask, Kind, Problem};
+use crate::json::printable;
 use crate::limits;
 
-/// The form of a freeze as it was filled in, with what it leaves open.
-pub(in super::super) fn marked(fields: &Fields) -> Filters {
+/// What can be frozen, by the word of the API and in ours.
+pub(in super::super) const SCOPES: [(&str, &str); 3] =
+    [("all", "everything"), ("mode", "one mode"), ("route", "one route")];
+
+/// The form of a freeze as it was filled in, with what it leaves open and what does not go together.
+pub(in super::super) fn marked(fields: &Fields, app: &App) -> Filters {
     let mut form = Filters::read("", &["scope", "mode", "routeKey"], fields);
-    for (scope, name, open) in [("mode", "mode", "choose a mode"), ("route", "routeKey", "choose a route")] {
-        if form.is("scope", scope) && form.given(name).is_empty() {
-            form.refuse(name, open);
+    let scope = form.given("scope").to_owned();
+    if !scope.is_empty() && SCOPES.iter().all(|(word, _)| *word != scope) {
+        form.refuse("scope", "choose one of these");
+        return form;
+    }
+    let fields = [("mode", "mode", "choose a mode"), ("route", "routeKey", "choose a route")];
+    if let Some((_, name, open)) =
+        fields.into_iter().find(|(own, name, _)| scope == *own && form.given(name).is_empty())
+    {
+        form.refuse(name, open);
+        return form;
+    }
+    // What would not count is not taken in silence.
+    for (own, name, _) in fields {
+        if !scope.is_empty() && scope != own && !form.given(name).is_empty() {
+            form.refuse(name, &format!("this would not count: freeze one {own}, or leave it out"));
         }
+    }
+    if scope == "mode" && form.wrong("mode").is_empty() && Mode::from_word(form.given("mode")).is_none() {
+        form.refuse("mode", "there is no such mode");
+    }
+    let routes = app.rules.current().in_force.policies.clone();
+    if scope == "route" && form.wrong("routeKey").is_empty() && routes.route(form.given("routeKey")).is_none()
+    {
+        form.refuse("routeKey", "there is no such route");
     }
     form
 }
 
 /// Where to finish the form of a freeze; nothing if it says enough.
-pub(super) fn unfinished(fields: &Fields) -> Option<String> {
-    let form = marked(fields);
-    (!form.are_right()).then(|| format!("/console/freezes?{}#freeze", form.right()))
+pub(super) fn unfinished(visit: &Visit) -> Option<String> {
+    let typed = visit.fields.query_of(&["scope", "mode", "routeKey"]);
+    let is_open = !marked(&visit.fields, &visit.console.app).are_right();
+    is_open.then(|| format!("/console/freezes?{typed}#freeze"))
 }
 
 /// The body of the request, and its scope in words.
@@ -36,7 +64,11 @@ fn scope(visit: &Visit) -> Result<(Json, String), Problem> {
     let name = match scope {
         "mode" => Some("mode"),
         "route" => Some("routeKey"),
-        _ => None,
+        "all" => None,
+        _ => {
+            let why = format!("there is no scope `{}`", printable(scope));
+            return Err(Problem::new(Kind::ActInvalid, why).hint("all, mode or route"));
+        }
     };
     let value = name.map(|name| needed(visit, name)).transpose()?;
     if let (Some(name), Some(value), Some(members)) = (name, value, body.as_object_mut()) {
@@ -57,6 +89,7 @@ fn plan(visit: &Visit, words: &str) -> Plan {
         title: String::new(),
         section: "freezes",
         facts: vec![("What", words.to_owned())],
+        hindrance: None,
         happens: Vec::new(),
         steps: Vec::new(),
         documents: Vec::new(),
@@ -71,8 +104,25 @@ fn plan(visit: &Visit, words: &str) -> Plan {
     }
 }
 
+/// The freeze of exactly this scope, if there is one.
+async fn held(visit: &Visit, body: &Json) -> Result<Option<Json>, Problem> {
+    let all = visit.ask(Ask::of("listFreezes")).await?;
+    let is_it = |one: &Json| ["scope", "mode", "routeKey"].iter().all(|name| one.get(name) == body.get(name));
+    let frozen = all.get("frozen").and_then(Json::as_array).into_iter().flatten();
+    Ok(frozen.filter(|one| is_it(one)).last().cloned())
+}
+
 pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {
     let (body, words) = scope(visit)?;
+    let hindrance = held(visit, &body).await?.map(|held| {
+        let held = Facts::of(&held, visit.now);
+        let (by, at, from) = (held.text("by"), held.text("at"), held.text("fromSequence"));
+        Problem::new(
+            Kind::Conflict,
+            format!("`{words}` is frozen already: by `{by}`, from entry {from} on, {at}"),
+        )
+        .hint("nothing would be written; it holds until an operator lifts it")
+    });
     let said = |name: &str| body.get(name).and_then(Json::as_str).map(str::to_owned);
     let (route, mode) = (said("routeKey"), said("mode"));
     let reach = match (&route, &mode) {
@@ -100,6 +150,7 @@ pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {
     };
     Ok(Plan {
         title: format!("Freeze {words}"),
+        hindrance,
         happens: vec![
             format!("From the next decision on, every handoff {reach}is refused with `POLICY_FROZEN`."),
             in_flight,
@@ -107,22 +158,28 @@ pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {
         ],
         button: "Yes, freeze",
         ask: Ask::of("freeze").body(body.clone()),
-        told: |done| {
-            format!(
+        told: |done| match done.truth("heldBefore") {
+            true => format!("It was frozen already, by {}; nothing was written.", done.text("by")),
+            false => format!(
                 "Frozen from entry {} on; {} handoffs in flight were not stopped.",
                 done.text("fromSequence"),
                 done.or("inFlightTotal", "some")
-            )
+            ),
         },
         ..plan(visit, &words)
     })
 }
 
-pub(super) fn unfreeze(visit: &Visit) -> Result<Plan, Problem> {
+pub(super) async fn unfreeze(visit: &Visit) -> Result<Plan, Problem> {
     let (body, words) = scope(visit)?;
+    let hindrance = match held(visit, &body).await? {
+        Some(_) => None,
+        None => Some(Problem::new(Kind::FreezeNotSet, format!("there is no freeze of `{words}`"))),
+    };
     Ok(Plan {
         act: Act::Unfreeze,
         title: format!("Lift the freeze of {words}"),
+        hindrance,
         happens: vec![
             "Handoffs are decided again from the next one on; those that were refused stay refused."
                 .to_owned(),

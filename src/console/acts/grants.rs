@@ -96,6 +96,7 @@ pub(super) fn make(visit: &Visit) -> Result<Plan, Problem> {
         title: "Make a grant".to_owned(),
         section: "authorizations",
         facts: shown,
+        hindrance: None,
         happens: vec![
             "Delegated handoffs inside these terms are allowed without asking a person again, as often as it says.".to_owned(),
             "It can be revoked at any time; what was allowed under it before stays allowed.".to_owned(),
@@ -129,6 +130,7 @@ pub(super) async fn revoke(visit: &Visit) -> Result<Plan, Problem> {
             ("Used", format!("{} of {}", facts.text("used"), facts.text("uses"))),
             ("Made by", facts.text("madeBy")),
         ],
+        hindrance: None,
         happens: vec![
             "From the next decision on, no handoff is allowed under this grant. It cannot be put in force again.".to_owned(),
         ],

@@ -6,7 +6,9 @@ use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::{Input, Plan, needed};
 use crate::callers::Act;
-use crate::http::{Ask, Problem};
+use crate::http::{Ask, Kind, Problem};
+use crate::json::printable;
+use crate::mentions::{Phase, PhaseFault};
 
 fn base(visit: &Visit) -> Plan {
     Plan {
@@ -14,6 +16,7 @@ fn base(visit: &Visit) -> Plan {
         title: String::new(),
         section: "mentions",
         facts: Vec::new(),
+        hindrance: None,
         happens: Vec::new(),
         steps: Vec::new(),
         documents: Vec::new(),
@@ -30,26 +33,39 @@ fn base(visit: &Visit) -> Plan {
 
 pub(super) async fn phase(visit: &Visit) -> Result<Plan, Problem> {
     let wanted = needed(visit, "phase")?;
+    let wanted: Phase = wanted.parse().map_err(|_| {
+        let phases = Phase::ALL.map(Phase::as_str).join(", ");
+        Problem::new(Kind::ActInvalid, format!("there is no phase `{}`", printable(wanted))).hint(phases)
+    })?;
     let current = visit.ask(Ask::of("getMentionPhase")).await?;
     let current = Facts::of(&current, visit.now).text("phase");
+    let fault = current.parse::<Phase>().ok().and_then(|current| current.may_move(wanted).err());
+    let hindrance = fault.map(|fault| {
+        let kind = match fault {
+            PhaseFault::Same(_) => Kind::MentionPhaseSame,
+            PhaseFault::Skips { .. } => Kind::MentionPhaseSkipped,
+        };
+        Problem::new(kind, fault.to_string()).hint(fault.hint())
+    });
     let happens = match wanted {
-        "log-only" => "Mentions are recorded with what they would have been, and nothing is allowed.",
-        "gated-read" => {
+        Phase::LogOnly => "Mentions are recorded with what they would have been, and nothing is allowed.",
+        Phase::GatedRead => {
             "Mentions that ask for read or diagnostic work are allowed where every gate passes; everything else is recorded only."
         }
-        _ => {
+        Phase::GatedLive => {
             "Mentions are allowed where every gate passes. Any refusal of a mention whose proof verified drops the phase by one at once."
         }
     };
     Ok(Plan {
         title: format!("Move mentions to {wanted}"),
-        facts: vec![("From", current), ("To", wanted.to_owned())],
+        facts: vec![("From", current), ("To", wanted.to_string())],
+        hindrance,
         happens: vec![happens.to_owned()],
-        carried: vec![("phase", wanted.to_owned())],
+        carried: vec![("phase", wanted.to_string())],
         button: "Yes, move it",
-        is_dangerous: wanted != "log-only",
+        is_dangerous: wanted != Phase::LogOnly,
         ask: Ask::of("moveMentionPhase")
-            .body(json!({"phase": wanted, "reason": visit.fields.text("reason")})),
+            .body(json!({"phase": wanted.as_str(), "reason": visit.fields.text("reason")})),
         told: |done| format!("Mentions are in {} now.", done.text("phase")),
         ..base(visit)
     })

@@ -11,7 +11,8 @@ mod mentions;
 mod policies;
 mod routes;
 
-pub(super) use freezes::marked as marked_freeze;
+pub(super) use approvals::said_yes;
+pub(super) use freezes::{SCOPES, marked as marked_freeze};
 pub(super) use grants::marked as marked_grant;
 
 use askama::Template;
@@ -23,6 +24,7 @@ use super::door::Visit;
 use super::facts::{Facts, When};
 use super::frame::{Frame, page, see_other};
 use super::prose::Prose;
+use super::told::told;
 use super::tree::Tree;
 use crate::callers::Act;
 use crate::http::{Ask, Kind, Problem};
@@ -36,6 +38,9 @@ struct Plan {
     section: &'static str,
     /// What it is about.
     facts: Vec<(&'static str, String)>,
+    /// Why it cannot be done as things stand. The page says so instead of asking; whoever does it all the same is
+    /// answered by the API.
+    hindrance: Option<Problem>,
     /// What will happen, a sentence each.
     happens: Vec<String>,
     /// What a dry run gives, if there is one.
@@ -96,6 +101,7 @@ struct ConfirmPage {
     frame: Frame,
     name: String,
     plan: Plan,
+    hindrance: Option<Json>,
     problem: Option<Json>,
 }
 
@@ -122,6 +128,10 @@ impl ConfirmPage {
     fn prose(&self, text: &str) -> Prose {
         Prose::of(text)
     }
+
+    fn said(&self, text: &str) -> Prose {
+        Prose::sentence(text)
+    }
 }
 
 async fn plan(visit: &Visit, name: &str) -> Result<Plan, Problem> {
@@ -137,7 +147,7 @@ async fn plan(visit: &Visit, name: &str) -> Result<Plan, Problem> {
         "block" => routes::block(visit).await?,
         "unblock" => routes::unblock(visit).await?,
         "freeze" => freezes::freeze(visit).await?,
-        "unfreeze" => freezes::unfreeze(visit)?,
+        "unfreeze" => freezes::unfreeze(visit).await?,
         "phase" => mentions::phase(visit).await?,
         "false-positive" => mentions::mark(visit)?,
         _ => return Err(Problem::new(Kind::NotFound, "there is no such act")),
@@ -174,7 +184,7 @@ async fn planned(visit: &Visit, name: &str) -> Result<Plan, Problem> {
 /// `GET /console/act/{name}`: what will happen. A form that does not say enough is given back as it was filled in.
 pub(super) async fn confirm(visit: &Visit, name: &str) -> Result<Response, Problem> {
     let unfinished = match name {
-        "freeze" if visit.may(Act::Freeze) => freezes::unfinished(&visit.fields),
+        "freeze" if visit.may(Act::Freeze) => freezes::unfinished(visit),
         "grant" if visit.may(Act::Authorize) => grants::unfinished(&visit.fields),
         _ => None,
     };
@@ -204,10 +214,13 @@ pub(super) async fn perform(visit: &Visit, name: &str) -> Result<Response, Probl
 }
 
 fn show(visit: &Visit, name: &str, plan: Plan, problem: Option<&Problem>) -> Response {
-    let status = problem.map_or(StatusCode::OK, |problem| problem.kind().status());
+    let hindrance = plan.hindrance.as_ref();
+    let status = problem.or(hindrance).map_or(StatusCode::OK, |problem| problem.kind().status());
     let frame = visit.frame(plan.title.clone(), plan.section);
-    let problem = problem.map(Problem::to_json);
-    page(status, &ConfirmPage { frame, name: name.to_owned(), plan, problem })
+    // What stands in the way is said once.
+    let problem = problem.filter(|_| hindrance.is_none());
+    let (hindrance, problem) = (hindrance.map(told), problem.map(told));
+    page(status, &ConfirmPage { frame, name: name.to_owned(), plan, hindrance, problem })
 }
 
 /// A field that the address or the form must have.

@@ -52,6 +52,7 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
             ("Waits since", pending.text("since")),
             ("Changed files", changed(&pending)),
         ],
+        hindrance: None,
         happens,
         steps: Vec::new(),
         documents: Vec::new(),

@@ -2,12 +2,13 @@
 
 use serde_json::{Value as Json, json};
 
+use super::super::changes::fields_changed;
 use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::super::form::encoded;
 use super::{Input, Plan, Step, needed};
 use crate::callers::Act;
-use crate::http::{Ask, Problem};
+use crate::http::{Ask, Kind, Problem};
 use crate::promotion::PromotionGate;
 
 fn base(key: &str, facts: &Facts<'_>) -> Plan {
@@ -21,6 +22,7 @@ fn base(key: &str, facts: &Facts<'_>) -> Plan {
             ("Last gate passed", facts.or("lastGatePassed", "none")),
             ("Blocked", if facts.truth("blocked") { "yes" } else { "no" }.to_owned()),
         ],
+        hindrance: None,
         happens: Vec::new(),
         steps: Vec::new(),
         documents: Vec::new(),
@@ -92,13 +94,20 @@ pub(super) async fn gate(visit: &Visit) -> Result<Plan, Problem> {
             members.insert("evidence".to_owned(), evidence);
         }
     }
-    for missing in facts.each("missing") {
-        happens.push(format!("As things stand, this is missing: {}.", missing.text("what")));
+    if facts.is("nextGate", gate.as_str()) {
+        for missing in facts.each("missing") {
+            happens.push(format!("As things stand, this is missing: {}.", missing.text("what")));
+        }
     }
     let mut plan = base(&key, &facts);
     plan.carried.push(("gate", gate.as_str().to_owned()));
+    let title = match gate {
+        PromotionGate::G4 => format!("Promote {key} to live (G4)"),
+        _ => format!("Evaluate {gate} of {key}"),
+    };
     Ok(Plan {
-        title: format!("Evaluate {gate} of {key}"),
+        title,
+        hindrance: not_now(&facts, gate),
         happens,
         inputs,
         button: if gate == PromotionGate::G4 { "Yes, approve it for live" } else { "Yes, evaluate it" },
@@ -116,6 +125,25 @@ pub(super) async fn gate(visit: &Visit) -> Result<Plan, Problem> {
     })
 }
 
+/// Why it is not this gate's turn.
+fn not_now(route: &Facts<'_>, gate: PromotionGate) -> Option<Problem> {
+    if route.truth("blocked") {
+        let problem = Problem::new(Kind::RouteBlocked, "the route is blocked");
+        return Some(problem.hint("an operator unblocks it first"));
+    }
+    match route.text("nextGate").parse::<PromotionGate>() {
+        Ok(next) if gate <= next && !route.is("stage", "live") => None,
+        Ok(next) => Some(
+            Problem::new(Kind::RouteGateOutOfOrder, format!("the next gate of this route is {next}"))
+                .hint("gates are passed in order, and none is skipped"),
+        ),
+        Err(_) => Some(
+            Problem::new(Kind::RouteGateOutOfOrder, "the route has passed every gate")
+                .hint("roll it back to start again"),
+        ),
+    }
+}
+
 pub(super) async fn rollback(visit: &Visit) -> Result<Plan, Problem> {
     let (key, json) = route(visit).await?;
     let facts = Facts::of(&json, visit.now);
@@ -123,19 +151,7 @@ pub(super) async fn rollback(visit: &Visit) -> Result<Plan, Problem> {
     let dry = json!({"reason": "a dry run in the console", "block": block, "dryRun": true});
     let shown = visit.ask(Ask::of("rollBackRoute").at("key", &key).body(dry)).await?;
     let shown = Facts::of(&shown, visit.now);
-    let mut happens = vec![format!(
-        "The route goes from {} to {}. G3 and G4 must be earned again.",
-        facts.text("stage"),
-        shown.text("stage")
-    )];
-    if block {
-        happens.push("It is blocked as well: nothing passes until an operator unblocks it.".to_owned());
-    }
-    match shown.each("rolledBack").as_slice() {
-        [] => happens.push("No live handoff is in flight.".to_owned()),
-        [_] => happens.push("The one live handoff in flight is marked as rolled back.".to_owned()),
-        list => happens.push(format!("{} live handoffs in flight are marked as rolled back.", list.len())),
-    }
+    let happens = rolls_back(&facts, &shown);
     let mut plan = base(&key, &facts);
     if block {
         plan.carried.push(("block", "yes".to_owned()));
@@ -160,12 +176,13 @@ pub(super) async fn block(visit: &Visit) -> Result<Plan, Problem> {
     let facts = Facts::of(&json, visit.now);
     let dry = json!({"reason": "a dry run in the console", "block": true, "dryRun": true});
     let shown = visit.ask(Ask::of("rollBackRoute").at("key", &key).body(dry)).await?;
+    let shown = Facts::of(&shown, visit.now);
+    let mut happens = vec!["The route is rolled back, too.".to_owned()];
+    happens.extend(rolls_back(&facts, &shown));
     Ok(Plan {
         title: format!("Block {key}"),
-        happens: vec![
-            "The route is rolled back, and nothing passes until an operator unblocks it.".to_owned(),
-        ],
-        steps: steps(&Facts::of(&shown, visit.now)),
+        happens,
+        steps: steps(&shown),
         inputs: vec![Input::reason(visit, true)],
         button: "Yes, block it",
         is_dangerous: true,
@@ -175,10 +192,49 @@ pub(super) async fn block(visit: &Visit) -> Result<Plan, Problem> {
     })
 }
 
+/// What a rollback comes to, from its dry run.
+fn rolls_back(route: &Facts<'_>, dry: &Facts<'_>) -> Vec<String> {
+    let (from, to) = (route.text("stage"), dry.text("stage"));
+    let mut happens = vec![match from == to {
+        true => format!("The route stays in {from}."),
+        false => format!("The route goes from {from} to {to}."),
+    }];
+    match dry.each("gatesLost").iter().map(|gate| gate.text("")).collect::<Vec<_>>().as_slice() {
+        [] => happens.push("No gate is lost: none that a rollback takes back was passed.".to_owned()),
+        [one] => happens.push(format!("{one} must be earned again.")),
+        [rest @ .., last] => happens.push(format!("{} and {last} must be earned again.", rest.join(", "))),
+    }
+    if dry.has("restored") {
+        happens.push("The definition before this one is in force again, instead of what the routing table says, until somebody lets the table count again.".to_owned());
+        let changed = fields_changed(route.at("definition").json(), dry.at("restored").json());
+        happens.extend(changed.into_iter().map(|change| format!("{change}.")));
+    }
+    happens.push(match (route.truth("blocked"), dry.truth("blocked")) {
+        (true, _) => "It stays blocked: nothing passes until an operator unblocks it.".to_owned(),
+        (false, true) => "It is blocked as well: nothing passes until an operator unblocks it.".to_owned(),
+        (false, false) => "It is not blocked: other handoffs go on.".to_owned(),
+    });
+    happens.push(match dry.each("rolledBack").as_slice() {
+        [] => "No live handoff is in flight.".to_owned(),
+        [_] => "The one live handoff in flight is marked as rolled back.".to_owned(),
+        list => format!("{} live handoffs in flight are marked as rolled back.", list.len()),
+    });
+    happens
+}
+
 pub(super) async fn unblock(visit: &Visit) -> Result<Plan, Problem> {
     let (key, json) = route(visit).await?;
     let facts = Facts::of(&json, visit.now);
     let what = visit.fields.get("what").unwrap_or("block");
+    let (is_blocked, is_pinned) = (facts.truth("blocked"), facts.has("pin"));
+    let hindrance = match what {
+        "block" if !is_blocked => Some("the route is not blocked"),
+        "pin" if !is_pinned => Some("the routing table counts already"),
+        "both" if !is_blocked && !is_pinned => Some("the route is not blocked, and the routing table counts"),
+        "block" | "pin" | "both" => None,
+        _ => return Err(Problem::new(Kind::ActInvalid, "`what` is block, pin or both")),
+    };
+    let hindrance = hindrance.map(|why| Problem::new(Kind::RouteNotBlocked, why));
     let happens = match what {
         "pin" => "The routing table counts again instead of the definition that a rollback restored.",
         "both" => {
@@ -189,7 +245,11 @@ pub(super) async fn unblock(visit: &Visit) -> Result<Plan, Problem> {
     let mut plan = base(&key, &facts);
     plan.carried.push(("what", what.to_owned()));
     Ok(Plan {
-        title: format!("Unblock {key}"),
+        title: match what {
+            "pin" => format!("Let the routing table count for {key}"),
+            _ => format!("Unblock {key}"),
+        },
+        hindrance,
         happens: vec![happens.to_owned()],
         inputs: vec![Input::reason(visit, true)],
         button: "Yes, lift it",

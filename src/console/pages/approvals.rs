@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value as Json;
 
+use super::super::acts::said_yes;
 use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::super::filters::Filters;
@@ -12,7 +13,7 @@ use super::super::frame::{Frame, page};
 use super::super::listing::Listing;
 use super::super::tree::Tree;
 use crate::callers::Act;
-use crate::http::{Ask, Problem};
+use crate::http::{Ask, Kind, Problem};
 
 #[derive(Template)]
 #[template(path = "approvals.html")]
@@ -25,6 +26,10 @@ struct ApprovalsPage {
 impl ApprovalsPage {
     fn facts(&self) -> Facts<'_> {
         self.frame.facts(&self.list.json)
+    }
+
+    fn has_said(&self, one: &Facts<'_>) -> bool {
+        self.frame.who.as_ref().is_some_and(|who| said_yes(one, &who.name))
     }
 }
 
@@ -45,6 +50,10 @@ pub(in super::super) async fn approvals(visit: &Visit) -> Result<Response, Probl
 struct ApprovalPage {
     frame: Frame,
     json: Json,
+    /// Does it still wait? If not, `json` is the handoff as it stands.
+    waits: bool,
+    /// Did the person who looks say yes to it already?
+    has_said: bool,
     payload: Option<Tree>,
     task_spec: Tree,
     may: bool,
@@ -57,16 +66,25 @@ impl ApprovalPage {
 }
 
 pub(in super::super) async fn approval(visit: &Visit, id: &str) -> Result<Response, Problem> {
-    let json = visit.ask(Ask::of("getApproval").at("id", id)).await?;
+    let (json, waits) = match visit.ask(Ask::of("getApproval").at("id", id)).await {
+        Ok(approval) => (approval, true),
+        // Whoever left the page open, or kept its address, is told what became of it.
+        Err(problem) if problem.kind() == Kind::NotFound => {
+            (visit.ask(Ask::of("getHandoff").at("id", id)).await.map_err(|_| problem)?, false)
+        }
+        Err(problem) => return Err(problem),
+    };
     let facts = Facts::of(&json, visit.now);
     let payload = facts
         .has("wouldDispatch")
         .then(|| Tree::within(facts.at("wouldDispatch").json(), &[], visit.extent()));
     let shown = ApprovalPage {
-        frame: visit.frame(id, "approvals"),
+        frame: Frame { is_live: true, ..visit.frame(id, "approvals") },
         task_spec: Tree::within(facts.at("taskSpec").json(), &[], visit.extent()),
         payload,
         may: visit.may(Act::Approve),
+        waits,
+        has_said: said_yes(&facts, visit.session.caller.name().as_str()),
         json,
     };
     Ok(page(StatusCode::OK, &shown))

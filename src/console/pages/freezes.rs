@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value as Json;
 
-use super::super::acts::marked_freeze;
+use super::super::acts::{SCOPES, marked_freeze};
 use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::super::filters::Filters;
@@ -32,7 +32,7 @@ impl FreezesPage {
     }
 
     fn scopes(&self) -> [(&'static str, &'static str); 3] {
-        [("all", "everything"), ("mode", "one mode"), ("route", "one route")]
+        SCOPES
     }
 
     /// The freeze's scope as a query.
@@ -49,7 +49,7 @@ pub(in super::super) async fn freezes(visit: &Visit) -> Result<Response, Problem
     let shown = FreezesPage {
         frame: Frame { is_live: true, ..visit.frame("Freezes", "freezes") },
         routes,
-        form: marked_freeze(&visit.fields),
+        form: marked_freeze(&visit.fields, &visit.console.app),
         may: visit.may(Act::Freeze),
         may_lift: visit.may(Act::Unfreeze),
         json,
