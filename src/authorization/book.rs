@@ -17,7 +17,7 @@ use crate::json::printable;
 use crate::limits;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
-use crate::wire::{Fact, FactFault, Kind};
+use crate::wire::{Fact, FactFault, Kind, Sender};
 
 /// What the ledger says of grants. Names sort by when they were made, so the oldest come first.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Held {
     /// How often it was used.
     pub used: u32,
     pub revoked_at: Option<Timestamp>,
+    /// Who revoked it; nobody if it was no person.
+    pub revoked_by: Option<Arc<str>>,
 }
 
 /// Whether a grant still counts.
@@ -106,7 +108,7 @@ impl GrantBook {
                     return Err(fact.fault("there is a grant of that name already"));
                 }
                 self.forget_before(fact.at.plus_seconds(-limits::GRANT_KEPT_S));
-                let held = Held { grant: Arc::new(grant), used: 0, revoked_at: None };
+                let held = Held { grant: Arc::new(grant), used: 0, revoked_at: None, revoked_by: None };
                 self.grants.insert_mut(held.grant.authorization_ref, held);
                 Ok(())
             }
@@ -127,9 +129,14 @@ impl GrantBook {
             }
             Kind::AuthorizationRevoked => {
                 let revoked: GrantRevoked = fact.read()?;
-                let at = fact.at;
+                let by = match fact.sender {
+                    Sender::Human(name) => Some(Arc::from(name)),
+                    _ => None,
+                };
                 let held = self.change(revoked.authorization_ref, |held| {
-                    held.revoked_at.get_or_insert(at);
+                    if held.revoked_at.is_none() {
+                        (held.revoked_at, held.revoked_by) = (Some(fact.at), by);
+                    }
                 });
                 held.map(drop).ok_or_else(|| fact.fault("there is no such grant"))
             }

@@ -131,7 +131,11 @@ async fn answer(console: Arc<Console>, request: Request) -> Response {
     let Some(place) = place else { return outside(&unreadable()) };
     let place: Vec<&str> = place.iter().map(String::as_str).collect();
     let query = parts.uri.query().unwrap_or_default();
-    let Some(mut fields) = Fields::read(query) else { return outside(&unreadable()) };
+    let Some(mut fields) = Fields::read(query) else {
+        let problem = Problem::new(Kind::QueryInvalid, "what is asked for is not percent-encoded UTF-8")
+            .hint("a percent sign that stands for itself is written %25");
+        return outside(&problem);
+    };
     let is_get = matches!(parts.method, Method::GET | Method::HEAD);
     if let (true, ["assets", name]) = (is_get, place.as_slice()) {
         let unknown = || outside(&Problem::new(Kind::NotFound, "there is no such file"));

@@ -17,7 +17,7 @@ use crate::limits;
 use crate::os::clock;
 
 /// The columns of the table, by their names in the API.
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "handoffId",
     "attempt",
     "attempts",
@@ -31,6 +31,7 @@ const COLUMNS: [&str; 15] = [
     "operation",
     "correlationId",
     "parentHandoffId",
+    "messageId",
     "createdAt",
     "updatedAt",
 ];

@@ -109,6 +109,11 @@ impl<'j> Facts<'j> {
         Cut::of(self.text(path))
     }
 
+    /// The same, or this where there is none.
+    pub(super) fn cut_or(&self, path: &str, none: &str) -> Cut {
+        Cut::of(self.or(path, none))
+    }
+
     /// A digest, of which the beginning will do.
     pub(super) fn short(&self, path: &str) -> Short {
         Short { text: self.text(path) }

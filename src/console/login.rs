@@ -192,8 +192,12 @@ fn set_cookie(console: &Console, response: &mut Response, value: &str, seconds: 
 /// A place in the console, whatever was asked for.
 fn own_place(wanted: &str) -> String {
     let rest = wanted.strip_prefix("/console");
+    let path = wanted.split(['?', '#']).next().unwrap_or_default();
+    // A browser takes these for steps, also when they are encoded.
+    let is_step = |part: &str| matches!(part.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
-        && wanted.chars().all(|c| c.is_ascii_graphic() && c != '\\');
+        && wanted.chars().all(|c| c.is_ascii_graphic() && c != '\\')
+        && !path.split('/').any(is_step);
     if is_own { wanted.to_owned() } else { "/console".to_owned() }
 }
 
@@ -210,7 +214,13 @@ mod tests {
 
     #[test]
     fn after_a_login_nobody_is_sent_elsewhere() {
-        for own in ["/console", "/console/handoffs?route=a%20b", "/console?x=1"] {
+        for own in [
+            "/console",
+            "/console/handoffs?route=a%20b",
+            "/console?x=1",
+            "/console/codes?q=../x",
+            "/console/routes/a..b",
+        ] {
             assert_eq!(own_place(own), own);
         }
         for foreign in [
@@ -221,6 +231,10 @@ mod tests {
             "/v1/state",
             "/console/\\x",
             "/console\n",
+            "/console/../v1/routes",
+            "/console/%2e%2E/v1/routes",
+            "/console/..",
+            "/console/./x",
         ] {
             assert_eq!(own_place(foreign), "/console", "{foreign}");
         }

@@ -114,7 +114,7 @@ const GRANT: &str = r#"{"type": "object", "required": ["authorizationRef", "stat
         "routeKey": {"type": ["string", "null"]}, "expiresAt": {"type": "string", "format": "date-time"},
         "uses": {"type": "integer", "minimum": 1}, "used": {"type": "integer", "minimum": 0},
         "intentHash": {"type": ["string", "null"]}, "madeBy": {"type": "string"}, "madeAt": {"type": "string"},
-        "revokedAt": {"type": ["string", "null"]},
+        "revokedAt": {"type": ["string", "null"]}, "revokedBy": {"type": ["string", "null"]},
         "sequence": {"type": "integer", "minimum": 1, "description": "The entry that made or revoked it, in answer to that"}}}"#;
 
 const APPROVAL: &str = r#"{"type": "object", "required": ["handoffId", "attempt", "askedAt", "expiresAt", "needed", "saidYes",

@@ -105,6 +105,7 @@ fn to_json(held: &Held, as_of: &AsOf) -> Json {
         "madeBy": grant.made_by,
         "madeAt": grant.made_at,
         "revokedAt": held.revoked_at,
+        "revokedBy": held.revoked_by.as_deref(),
     })
 }
 

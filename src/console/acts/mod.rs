@@ -119,10 +119,10 @@ impl ConfirmPage {
         Timestamp::parse(text).map(|_| When::of(text, self.frame.now))
     }
 
-    /// Does it end so soon that it is counted down?
-    fn is_near(&self, text: &str) -> bool {
+    /// Does it end so soon that it is counted down? Nothing else is: what has just begun is not over.
+    fn is_near(&self, label: &str, text: &str) -> bool {
         let left = Timestamp::parse(text).map(|at| at.seconds_since(self.frame.now));
-        left.is_some_and(|left| (0..limits::CONSOLE_COUNTDOWN_S).contains(&left))
+        label == "Ends" && left.is_some_and(|left| (0..limits::CONSOLE_COUNTDOWN_S).contains(&left))
     }
 
     fn prose(&self, text: &str) -> Prose {
@@ -185,7 +185,7 @@ async fn planned(visit: &Visit, name: &str) -> Result<Plan, Problem> {
 pub(super) async fn confirm(visit: &Visit, name: &str) -> Result<Response, Problem> {
     let unfinished = match name {
         "freeze" if visit.may(Act::Freeze) => freezes::unfinished(visit),
-        "grant" if visit.may(Act::Authorize) => grants::unfinished(&visit.fields),
+        "grant" if visit.may(Act::Authorize) => grants::unfinished(&visit.fields, visit.now),
         _ => None,
     };
     if let Some(form) = unfinished {

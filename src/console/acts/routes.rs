@@ -212,7 +212,7 @@ fn rolls_back(route: &Facts<'_>, dry: &Facts<'_>) -> Vec<String> {
     happens.push(match (route.truth("blocked"), dry.truth("blocked")) {
         (true, _) => "It stays blocked: nothing passes until an operator unblocks it.".to_owned(),
         (false, true) => "It is blocked as well: nothing passes until an operator unblocks it.".to_owned(),
-        (false, false) => "It is not blocked: other handoffs go on.".to_owned(),
+        (false, false) => "It is not blocked: what its stage lets through goes on.".to_owned(),
     });
     happens.push(match dry.each("rolledBack").as_slice() {
         [] => "No live handoff is in flight.".to_owned(),

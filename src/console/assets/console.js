@@ -40,6 +40,11 @@
     fade();
   }
 
+  // Where there is little room, a form of filters that nobody has used is folded.
+  if (matchMedia('(max-width: 46rem)').matches) {
+    for (const fold of document.querySelectorAll('details[data-fold]')) fold.open = false;
+  }
+
   // Live: an entry in the ledger, or another condition, makes the page ask for itself again, and take over the parts that say so.
   const state = document.getElementById('live');
   if (!body.dataset.live || !window.EventSource) return;

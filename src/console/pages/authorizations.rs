@@ -63,7 +63,7 @@ pub(in super::super) async fn authorizations(visit: &Visit) -> Result<Response, 
         routes,
         terms: visit.fields.clone(),
         form: match visit.fields.get("made") {
-            Some(_) => marked_grant(&visit.fields),
+            Some(_) => marked_grant(&visit.fields, visit.now),
             None => Filters::read("", &[], &visit.fields),
         },
         list,

@@ -29,8 +29,8 @@ const COUNTED: [(&str, &str); 6] = [
     ("wouldAllow", "Would be allowed"),
     ("loopsStopped", "Loops stopped"),
     ("duplicatesStopped", "Duplicates stopped"),
-    ("expired", "Expired"),
-    ("falsePositives", "False positives"),
+    ("expired", "Messages that were too old"),
+    ("falsePositives", "Marked as false positives"),
 ];
 
 impl MentionsPage {
@@ -65,7 +65,7 @@ impl MentionsPage {
 }
 
 pub(in super::super) async fn mentions(visit: &Visit) -> Result<Response, Problem> {
-    let filters = Filters::read("listMentions", &[], &visit.fields);
+    let filters = Filters::read("listMentions", &["from", "to"], &visit.fields);
     let list = Listing::of(visit, "listMentions", "/console/mentions", filters, "").await?;
     let shown = MentionsPage {
         frame: Frame { is_live: list.is_live(), ..visit.frame("Mentions", "mentions") },
