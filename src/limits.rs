@@ -301,6 +301,7 @@ pub const CONSOLE_CODES_LISTED: usize = 8;
 pub const CONSOLE_VALUE_CHARS: usize = 160;
 pub const CONSOLE_TREE_LINES_MAX: usize = 4_000;
 pub const CONSOLE_CHILDREN_LISTED: usize = 50;
+pub const CONSOLE_BLOCKED_LISTED: usize = 20;
 /// A place in the console as an address that a login leads back to.
 pub const CONSOLE_PLACE_BYTES_MAX: usize = 6 * 1024;
 /// What an address remembers of the way back through a list.

@@ -23,6 +23,8 @@ struct OverviewPage {
     ready: Json,
     approvals: Json,
     routes: Json,
+    /// Routes that the gateway itself took back and blocked, which wait for a person to look.
+    taken_back: Vec<Json>,
     freezes: Json,
     refused: Json,
     head: Json,
@@ -82,6 +84,21 @@ impl OverviewPage {
     }
 }
 
+/// Of the routes that are blocked, those that nobody has blocked.
+async fn taken_back(visit: &Visit, routes: &Json) -> Vec<Json> {
+    let mut all = Vec::new();
+    let routes = Facts::of(routes, visit.now).each("routes");
+    let blocked = routes.iter().filter(|route| route.truth("blocked"));
+    for route in blocked.take(limits::CONSOLE_BLOCKED_LISTED) {
+        let shown =
+            visit.ask(Ask::of("getRoute").at("key", &route.text("routeKey"))).await.unwrap_or_default();
+        if Facts::of(&shown, visit.now).is("lastRollback/by", "system") {
+            all.push(shown);
+        }
+    }
+    all
+}
+
 pub(in super::super) async fn overview(visit: &Visit) -> Result<Response, Problem> {
     let app = &visit.console.app;
     let head = app.gateway.engine().head();
@@ -106,9 +123,11 @@ pub(in super::super) async fn overview(visit: &Visit) -> Result<Response, Proble
     let ask = async |ask: Ask| visit.ask(ask).await.unwrap_or_default();
     let approvals = ask(Ask::of("listApprovals").query("limit=5")).await;
     let refused = ask(Ask::of("listEntries").query("type=task.rejected&limit=8")).await;
+    let routes = ask(Ask::of("listRoutes")).await;
     let overview = OverviewPage {
         ready: ask(Ask::of("ready")).await,
-        routes: ask(Ask::of("listRoutes")).await,
+        taken_back: taken_back(visit, &routes).await,
+        routes,
         freezes: ask(Ask::of("listFreezes")).await,
         mentions: ask(Ask::of("getMentionPhase")).await,
         head: ask(Ask::of("getEntry").at("sequence", &head.to_string())).await,
