@@ -31,6 +31,7 @@ mod api {
     mod console;
     mod console_acts;
     mod console_ways;
+    mod console_words;
     mod events;
     mod health;
     mod hostile;

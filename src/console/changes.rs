@@ -1,32 +1,71 @@
 //! What is different between two definitions, in words.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
+use super::facts::Facts;
+use super::prose::Prose;
 use crate::json::printable;
+use crate::policy::fields;
 
-/// Each member that is not the same in both, as `name: before, then after`.
+/// Each member that is not the same in both: its name, what it was and what it is.
 pub(super) fn fields_changed(before: &Json, after: &Json) -> Vec<String> {
-    let none = Map::new();
-    let (before, after) = (before.as_object().unwrap_or(&none), after.as_object().unwrap_or(&none));
-    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
-    changed
-        .map(|name| format!("`{name}`: {} → {}", value(before.get(name)), value(after.get(name))))
-        .collect()
+    fields(before, after).iter().map(|field| words(&field.name, &field.before, &field.after)).collect()
+}
+
+/// A change as the API tells it: what it is about, what became of it, and its members.
+#[derive(Debug)]
+pub(super) struct Changed {
+    pub(super) file: String,
+    pub(super) route_key: String,
+    pub(super) change: String,
+    fields: Vec<String>,
+}
+
+impl Changed {
+    pub(super) fn all(changes: &Facts<'_>) -> Vec<Self> {
+        let changed = |one: &Facts<'_>| Self {
+            file: one.text("file"),
+            route_key: one.text("routeKey"),
+            change: one.text("change"),
+            fields: one
+                .each("fields")
+                .iter()
+                .map(|field| {
+                    let (name, before, after) = (field.text("name"), field.at("before"), field.at("after"));
+                    match one.text("change").as_str() {
+                        "added" => format!("`{}`: {}", printable(&name), value(after.json())),
+                        "removed" => format!("`{}`: {}", printable(&name), value(before.json())),
+                        _ => words(&name, before.json(), after.json()),
+                    }
+                })
+                .collect(),
+        };
+        changes.each("").iter().map(changed).collect()
+    }
+
+    pub(super) fn words(&self) -> &[String] {
+        &self.fields
+    }
+
+    pub(super) fn fields(&self) -> Vec<Prose> {
+        self.fields.iter().map(Prose::of).collect()
+    }
+}
+
+fn words(name: &str, before: &Json, after: &Json) -> String {
+    format!("`{}`: {} → {}", printable(name), value(before), value(after))
 }
 
 /// A value as a person reads it. What is left out counts as the schema says, which is not ours to know.
-pub(super) fn value(json: Option<&Json>) -> String {
+fn value(json: &Json) -> String {
     match json {
-        None | Some(Json::Null) => "not set".to_owned(),
-        Some(Json::String(text)) => format!("`{}`", printable(text)),
-        Some(Json::Array(items)) if items.iter().all(Json::is_string) => {
+        Json::Null => "not set".to_owned(),
+        Json::String(text) => format!("`{}`", printable(text)),
+        Json::Array(items) if items.iter().all(Json::is_string) => {
             let items: Vec<&str> = items.iter().filter_map(Json::as_str).collect();
             if items.is_empty() { "none".to_owned() } else { format!("`{}`", printable(&items.join(", "))) }
         }
-        Some(other) => format!("`{}`", printable(&other.to_string())),
+        other => format!("`{}`", printable(&other.to_string())),
     }
 }
 

@@ -13,7 +13,7 @@ use super::rules::{Reloaded, RuleKeeper, Rules, read, with_policies};
 use crate::engine::{Asking, Consent, EngineFault, Proposing};
 use crate::limits;
 use crate::os::{clock, files};
-use crate::policy::PolicySet;
+use crate::policy::{Change, PolicySet, changes};
 use crate::proof::Digest;
 use crate::proposal::{Answer, PolicyAnswered, PolicyProposed, Proposal, ProposalAsk, Unanswerable};
 use crate::timestamp::Timestamp;
@@ -32,6 +32,11 @@ pub struct Pending {
 impl Pending {
     pub fn digest(&self) -> Digest {
         self.policies.digest()
+    }
+
+    /// What would be different from this set, if that is the one in force.
+    pub fn changes_from(&self, in_force: &PolicySet) -> Option<Vec<Change>> {
+        (in_force.digest() == self.previous).then(|| changes(in_force, &self.policies))
     }
 
     /// Since when it waits, by what the ledger says of it.

@@ -33,6 +33,9 @@ pub struct RuleKeeper {
     pub(super) tokens: TokenFiles,
     pub(super) sharing: Option<Sharing>,
     current: RwLock<Rules>,
+    /// The set that the current one took the place of, if that was since the start: what only its digest is kept of cannot
+    /// be compared.
+    replaced: Mutex<Option<Arc<PolicySet>>>,
     /// Why the last attempt failed; nothing if it did not.
     last: Mutex<Option<Failed>>,
     /// Held while an attempt is made, so that they take turns. Not the one above: whoever asks how the last one
@@ -97,6 +100,7 @@ impl RuleKeeper {
             tokens,
             sharing,
             current: rules,
+            replaced: Mutex::new(None),
             last: Mutex::new(None),
             turn: Mutex::new(()),
             asks_first,
@@ -131,7 +135,18 @@ impl RuleKeeper {
         if self.asks_first && !self.waits(&rules.in_force.policies) {
             self.file_list.keep(&rules.in_force.policies);
         }
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = rules;
+        let digest = rules.in_force.policies.digest();
+        let before =
+            std::mem::replace(&mut *self.current.write().unwrap_or_else(PoisonError::into_inner), rules);
+        if before.in_force.policies.digest() != digest {
+            *self.replaced.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(before.in_force.policies.clone());
+        }
+    }
+
+    /// The set that was here before the current one; nothing if that was before the start.
+    pub fn replaced(&self) -> Option<Arc<PolicySet>> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What is in force now.

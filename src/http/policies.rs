@@ -12,6 +12,7 @@ use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::gateway::Pending;
 use crate::limits;
+use crate::policy::{Change, changes};
 use crate::proposal::{self, Proposal, ProposalAsk, Unanswerable};
 
 /// `GET /v1/state`.
@@ -40,6 +41,14 @@ pub(super) async fn show(call: Call) -> Answer {
             Some(failed) => json!({"outcome": "failed", "at": failed.at.to_string(), "why": failed.why}),
         },
         "approval": if call.app.rules.asks_first() { "operator" } else { "auto" },
+        "replaced": call.app.rules.replaced().map(|replaced| {
+            let changes = changes(&replaced, &in_force.policies);
+            json!({
+                "digest": replaced.digest().to_string(),
+                "changes": listed(&changes),
+                "changesTotal": changes.len(),
+            })
+        }),
         "pending": pending_to_json(&call.app),
     });
     Ok(json_response(StatusCode::OK, &body))
@@ -73,6 +82,7 @@ fn pending_to_json(app: &App) -> Json {
     let Some((pending, proposal)) = app.rules.proposed() else { return Json::Null };
     let rejected = proposal.as_ref().and_then(|proposal| proposal.rejected.as_ref());
     let files = pending.files.as_deref();
+    let changes = pending.changes_from(&app.rules.current().in_force.policies);
     json!({
         "digest": pending.digest().to_string(),
         "previousDigest": pending.previous.to_string(),
@@ -80,11 +90,17 @@ fn pending_to_json(app: &App) -> Json {
         "since": pending.since(proposal.as_ref()).to_string(),
         "files": files.map(|files| files.iter().take(limits::CHANGED_FILES_LISTED_MAX).collect::<Vec<_>>()),
         "filesTotal": files.map(<[String]>::len),
+        "changes": changes.as_deref().map(listed),
+        "changesTotal": changes.as_ref().map(Vec::len),
         "sequence": proposal.as_ref().map(|proposal| proposal.sequence),
         "rejected": rejected.map(|no| json!({
             "by": no.by, "at": no.at.to_string(), "reason": no.reason, "sequence": no.sequence,
         })),
     })
+}
+
+fn listed(changes: &[Change]) -> &[Change] {
+    changes.get(..limits::CHANGED_FILES_LISTED_MAX).unwrap_or(changes)
 }
 
 /// A set that waits, for everybody who may ask whether the gateway is ready: not who said no, nor why.

@@ -99,7 +99,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     (
         "Policies",
         r##"{"type": "object", "required": ["digest", "inForce", "withheld", "loadedAt", "routes", "policies", "lastLoad",
-            "approval", "pending"], "properties": {
+            "approval", "replaced", "pending"], "properties": {
             "digest": {"type": "string", "description": "Of the set that this gateway has"},
             "inForce": {"type": ["string", "null"], "description": "The digest of the set in force, as the ledger says"},
             "withheld": {"type": ["string", "null"], "description": "Why nothing is decided by the set that is here; null if it is in force"},
@@ -109,11 +109,25 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
             "lastLoad": {"type": "object", "required": ["outcome", "at"], "properties": {
                 "outcome": {"enum": ["loaded", "failed"]}, "at": {"type": "string"}, "why": {"type": "string"}}},
             "approval": {"enum": ["auto", "operator"], "description": "Whether a changed set is in force at once, or when an operator says so"},
+            "replaced": {"type": ["object", "null"], "required": ["digest", "changes", "changesTotal"],
+                "description": "The set that was here before, and what changed; null where that was before the gateway was started", "properties": {
+                "digest": {"type": "string"}, "changesTotal": {"type": "integer", "minimum": 0},
+                "changes": {"type": "array", "maxItems": 100, "items": {"$ref": "#/components/schemas/PolicyChange"}}}},
             "pending": {"anyOf": [{"type": "null"}, {"$ref": "#/components/schemas/PendingPolicies"}]}}}"##,
     ),
     (
+        "PolicyChange",
+        r#"{"type": "object", "required": ["file", "routeKey", "change", "fields"], "properties": {
+            "file": {"type": "string"}, "routeKey": {"type": ["string", "null"]},
+            "change": {"enum": ["added", "removed", "changed"]},
+            "fields": {"type": "array", "description": "Members of a route or a delegation policy that differ; null is none",
+                "items": {"type": "object", "required": ["name", "before", "after"], "properties": {
+                    "name": {"type": "string"}, "before": {}, "after": {}}}}}}"#,
+    ),
+    (
         "PendingPolicies",
-        r#"{"type": "object", "required": ["digest", "previousDigest", "state", "since", "files", "filesTotal", "sequence", "rejected"],
+        r##"{"type": "object", "required": ["digest", "previousDigest", "state", "since", "files", "filesTotal", "changes", "changesTotal",
+            "sequence", "rejected"],
             "description": "The set that the files have, and that is not in force", "properties": {
             "digest": {"type": "string"},
             "previousDigest": {"type": "string", "description": "Of the set in force, which it would replace"},
@@ -121,10 +135,13 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
             "files": {"type": ["array", "null"], "maxItems": 100, "items": {"type": "string"},
                 "description": "Those that are not the same in both sets; null if it is no longer known what the one in force consists of"},
             "filesTotal": {"type": ["integer", "null"], "minimum": 0},
+            "changes": {"type": ["array", "null"], "maxItems": 100, "items": {"$ref": "#/components/schemas/PolicyChange"},
+                "description": "What would change; null if what the set in force says is no longer known"},
+            "changesTotal": {"type": ["integer", "null"], "minimum": 0},
             "sequence": {"type": ["integer", "null"], "minimum": 1, "description": "The entry that proposed it"},
             "rejected": {"type": ["object", "null"], "required": ["by", "at", "reason", "sequence"], "properties": {
                 "by": {"type": "string"}, "at": {"type": "string"}, "reason": {"type": "string"},
-                "sequence": {"type": "integer", "minimum": 1}}}}}"#,
+                "sequence": {"type": "integer", "minimum": 1}}}}}"##,
     ),
     (
         "PolicyAnswered",

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::names::{Names, pattern_covers};
 use crate::contract::{RiskClass, Word as _};
 
 /// A file of `policies/delegation/`. It is the authority; a TaskSpec may narrow it, never widen it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegationPolicy {
     pub principals: Names,
@@ -17,11 +17,11 @@ pub struct DelegationPolicy {
     pub allow_tasks: Names,
     #[serde(default)]
     pub allow_without_channel: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ttl_seconds: Option<i64>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     risk_floor: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     require_binding: Vec<String>,
 }
 

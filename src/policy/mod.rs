@@ -5,6 +5,7 @@
 //! hand that reads a workspace; a set is taken whole or not at all, with every fault named by file,
 //! pointer and reason.
 
+mod changes;
 mod delegation;
 mod load;
 mod names;
@@ -13,6 +14,7 @@ mod references;
 mod routes;
 mod set;
 
+pub use changes::{Change, ChangeKind, FieldChange, changes, fields};
 pub use delegation::DelegationPolicy;
 pub(crate) use load::plain;
 pub use load::{Workspace, WorkspaceFault};

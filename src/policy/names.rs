@@ -1,9 +1,9 @@
 //! An operator's list of names, in which a trailing `*` stands for any ending.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A list of names; an empty one covers nothing.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Names(Vec<String>);
 

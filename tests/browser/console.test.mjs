@@ -153,10 +153,14 @@ describe('an operator', () => {
     await page.goto('/console/mentions');
     assert.match(await page.locator('#list').innerText(), /1473395000000000001/);
     await rita.confirm('False positive…', 'Yes, mark it', { Reason: 'it was a joke' });
-    assert.match(await page.locator('#numbers').innerText(), /False positives\s+1\s+1/);
+    assert.match(await page.locator('#numbers').innerText(), /Marked as false positives\s+1\s+1/);
     // It is marked once, and says so.
     assert.match(await page.locator('#list').innerText(), /false positive/);
     assert.equal(await page.getByRole('link', { name: 'False positive…' }).count(), 0);
+    // The list can be narrowed to a time.
+    await page.goto('/console/mentions?from=2020-01-01&to=2020-01-02');
+    assert.match(await page.locator('#list').innerText(), /No mention was judged in this time/);
+    await page.goto('/console/mentions');
     await rita.confirm('Move here…', 'Yes, move it', { Reason: 'a week without trouble' });
     assert.equal((await gateway.api('GET', '/v1/mentions/phase')).body.phase, 'gated-read');
   });

@@ -57,6 +57,58 @@ describe('every page', () => {
     await person.leave();
   });
 
+  it('folds filters that nobody used, says who one is, and begins with what a handoff is about, on a telephone', async () => {
+    const person = await (await Person.at(gateway, { viewport: { width: 390, height: 844 } })).logIn('rita');
+    const { page } = person;
+    assert.match(await page.locator('.me').innerText(), /rita\s+operator/);
+    for (const [path, isOpen] of [
+      ['/console/handoffs', false], ['/console/handoffs?decision=denied', true], ['/console/audit', false], ['/console/audit?type=gate.decided', true],
+    ]) {
+      await page.goto(path);
+      assert.equal(await page.locator('form.filters').isVisible(), isOpen, path);
+    }
+    await page.goto('/console/audit');
+    await page.locator('details.narrow summary').click();
+    assert.ok(await page.getByLabel('Type').isVisible());
+    await page.goto('/console/handoffs/hs_20260218_expired_0001');
+    const top = (place) => page.locator(place).evaluate((part) => part.getBoundingClientRect().top);
+    const order = [await top('#gates'), await top('#about'), await top('#timeline'), await top('section:has(> .tree)'), await top('#proof')];
+    assert.deepEqual(order, order.toSorted((one, other) => one - other));
+    // A point in time is one word, and whole on hover.
+    const [words, exact, rows] = await page.locator('.why .at').first().evaluate((at) => [at.textContent, at.title, at.getClientRects().length]);
+    assert.match(words, /^20\d\d-\d\d-\d\dT[\d:]+\.\d{3}Z$/);
+    assert.ok(exact.startsWith(words.slice(0, -1)) && rows === 1, exact);
+    await person.leave();
+  });
+
+  it('has fields whose edges and examples can be seen, in line with each other', async () => {
+    const luminance = (color) => {
+      const [r, g, b] = color.match(/[\d.]+/g).map((part) => part / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const contrast = (one, other) => {
+      const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+      return (light + 0.05) / (dark + 0.05);
+    };
+    for (const colorScheme of ['light', 'dark']) {
+      const person = await (await Person.at(gateway, { colorScheme })).logIn('rita');
+      await person.page.goto('/console/authorizations?principal=user%3Amain&minutes=60');
+      const fields = await person.page.locator('#make input:not([type="checkbox"]), #make select').evaluateAll((all) => all.map((one) => {
+        const { borderTopColor: edge, backgroundColor: ground } = getComputedStyle(one);
+        const { top } = one.getBoundingClientRect();
+        return { name: one.name, edge, ground, example: getComputedStyle(one, '::placeholder').color, top };
+      }));
+      assert.ok(fields.length >= 8);
+      for (const { name, edge, ground, example } of fields) {
+        assert.ok(contrast(edge, ground) >= 3, `${colorScheme} ${name}: ${contrast(edge, ground)}`);
+        assert.ok(contrast(example, ground) >= 4.5, `${colorScheme} ${name}: ${contrast(example, ground)}`);
+      }
+      const tops = (...names) => new Set(fields.filter(({ name }) => names.includes(name)).map(({ top }) => top));
+      assert.equal(tops('routeKey', 'intentHash', 'uses').size, 1, 'they stand in one line');
+      await person.leave();
+    }
+  });
+
   it('asks no other host and breaks no rule of its own policy', async () => {
     const person = await (await Person.at(gateway)).logIn('rita');
     for (const [name, path] of pages()) {
@@ -172,6 +224,7 @@ describe('a policy set that waits for a yes', () => {
     await rita.page.getByLabel('Sections').getByRole('link', { name: 'Policies 1 waiting' }).click();
     const { pending } = (await gateway.api('GET', '/v1/policies')).body;
     assert.match(await rita.page.locator('#pending').innerText(), /Changed, and not in force[\s\S]*policies\/routes\.json/);
+    assert.match(await rita.page.locator('#pending').innerText(), /What it would change\s+new-desk\.limits\.v1 in policies\/routes\.json added[\s\S]*primaryAgentId: new-desk/);
     assert.ok((await rita.page.locator('#pending').innerText()).includes(pending.digest));
     const told = await rita.confirm('Approve…', 'Yes, approve', { Reason: 'agreed with the desk' });
     assert.ok(told.includes(`${pending.digest} is in force`), told);

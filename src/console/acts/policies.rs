@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use super::super::changes::Changed;
 use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::{Input, Plan, needed};
@@ -42,6 +43,7 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
             },
         ],
     };
+    let happens: Vec<String> = happens.into_iter().chain(changes(&pending)).collect();
     Ok(Plan {
         act: Act::ApprovePolicies,
         title: format!("{} the changed policies", if is_yes { "Approve" } else { "Reject" }),
@@ -72,6 +74,22 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
             _ => format!("{} is rejected, entry {}.", done.text("digest"), done.text("sequence")),
         },
     })
+}
+
+/// What would be different, a sentence for each route or file.
+fn changes(pending: &Facts<'_>) -> Vec<String> {
+    let changes = pending.at("changes");
+    if !changes.json().is_array() {
+        return vec!["What it would change is not known since the gateway was started.".to_owned()];
+    }
+    let sentence = |one: Changed| {
+        let what = if one.route_key.is_empty() { &one.file } else { &one.route_key };
+        match one.words() {
+            fields if fields.is_empty() => format!("`{what}` is {}.", one.change),
+            fields => format!("`{what}` is {}: {}.", one.change, fields.join("; ")),
+        }
+    };
+    Changed::all(&changes).into_iter().map(sentence).collect()
 }
 
 fn changed(pending: &Facts<'_>) -> String {

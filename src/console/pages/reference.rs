@@ -5,8 +5,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value as Json, json};
 
+use super::super::changes::{Changed, fields_changed};
 use super::super::door::Visit;
 use super::super::facts::Facts;
+use super::super::form::encoded;
 use super::super::frame::{Frame, page};
 use super::super::prose::Prose;
 use super::super::tree::Tree;
@@ -20,20 +22,88 @@ struct PoliciesPage {
     frame: Frame,
     json: Json,
     loads: Json,
-    declared: Json,
+    declared: Vec<Declared>,
     answers: Json,
     may: bool,
     routes: Vec<(String, Tree)>,
+    /// What the set that waits would change; nothing if that is not known.
+    proposed: Option<Vec<Changed>>,
+    /// What changed with the set that is here; nothing if that is not known.
+    replaced: Option<Vec<Changed>>,
+}
+
+/// An entry about the definition of a route.
+struct Declared {
+    entry: Json,
+    route_key: String,
+    /// What is not as it was declared before.
+    changed: Vec<Prose>,
+    is_first: bool,
+}
+
+impl Declared {
+    fn is_removed(&self) -> bool {
+        self.entry.pointer("/wire/type").is_some_and(|kind| kind == "route.removed")
+    }
 }
 
 impl PoliciesPage {
     fn facts<'j>(&self, json: &'j Json) -> Facts<'j> {
         self.frame.facts(json)
     }
+
+    /// What changed with this load, where it is known.
+    fn changes_of(&self, load: &Facts<'_>) -> Option<&[Changed]> {
+        let set = self.facts(&self.json);
+        let is_it = load.text("wire/payload/digest") == set.text("digest")
+            && load.text("wire/payload/previous_digest") == set.text("replaced/digest");
+        self.replaced.as_deref().filter(|_| is_it)
+    }
+}
+
+const SHOWN: usize = 10;
+
+/// The last entries about definitions of routes, each with what is not as it was declared before.
+async fn declared(visit: &Visit) -> Result<Vec<Declared>, Problem> {
+    let mut rows = Vec::new();
+    for kind in ["route.declared", "route.removed"] {
+        let list = visit.ask(Ask::of("listEntries").query(format!("type={kind}&limit={SHOWN}"))).await?;
+        let found = Facts::of(&list, visit.now).each("entries");
+        rows.extend(found.iter().map(|row| (row.number("sequence"), row.text("streamId"))));
+    }
+    rows.sort_unstable_by(|one, other| other.cmp(one));
+    let entry =
+        async |sequence: u64| visit.ask(Ask::of("getEntry").at("sequence", &sequence.to_string())).await;
+    let mut all = Vec::new();
+    for (sequence, stream) in rows.into_iter().take(SHOWN) {
+        let route_key = stream.strip_prefix("phase:").unwrap_or(&stream).to_owned();
+        let query = format!("type=route.declared&route={}&limit={}", encoded(&route_key), SHOWN + 1);
+        let list = visit.ask(Ask::of("listEntries").query(query)).await?;
+        let of_route = Facts::of(&list, visit.now).each("entries");
+        let before =
+            of_route.iter().find(|row| row.number("sequence") < sequence && row.is("streamId", &stream));
+        let now = entry(sequence).await?;
+        let before = match before {
+            Some(row) => Some(entry(row.number("sequence")).await?),
+            None => None,
+        };
+        let definition =
+            |entry: &Json| entry.pointer("/wire/payload/definition").cloned().unwrap_or_default();
+        let changed = match &before {
+            Some(before) => fields_changed(&definition(before), &definition(&now)),
+            None => Vec::new(),
+        };
+        all.push(Declared {
+            entry: now,
+            route_key,
+            changed: changed.into_iter().map(Prose::of).collect(),
+            is_first: before.is_none(),
+        });
+    }
+    Ok(all)
 }
 
 pub(in super::super) async fn policies(visit: &Visit) -> Result<Response, Problem> {
-    const SHOWN: usize = 10;
     let recent = async |kinds: &[&str]| -> Result<Json, Problem> {
         let mut sequences = Vec::new();
         for kind in kinds {
@@ -57,14 +127,21 @@ pub(in super::super) async fn policies(visit: &Visit) -> Result<Response, Proble
             (key.clone(), Tree::of(&definition))
         })
         .collect();
+    let json = visit.ask(Ask::of("getPolicies")).await?;
+    let known = |path: &str| {
+        let changes = Facts::of(&json, visit.now).at(path);
+        changes.json().is_array().then(|| Changed::all(&changes))
+    };
     let shown = PoliciesPage {
-        json: visit.ask(Ask::of("getPolicies")).await?,
+        proposed: known("pending/changes"),
+        replaced: known("replaced/changes"),
         loads: recent(&["policy.loaded"]).await?,
-        declared: recent(&["route.declared"]).await?,
+        declared: declared(visit).await?,
         answers: recent(&["policy.approved", "policy.rejected"]).await?,
         may: visit.may(Act::ApprovePolicies),
         frame: Frame { is_live: true, ..visit.frame("Policies", "policies") },
         routes,
+        json,
     };
     Ok(page(StatusCode::OK, &shown))
 }
