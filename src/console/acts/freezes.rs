@@ -108,8 +108,8 @@ fn plan(visit: &Visit, words: &str) -> Plan {
 async fn held(visit: &Visit, body: &Json) -> Result<Option<Json>, Problem> {
     let all = visit.ask(Ask::of("listFreezes")).await?;
     let is_it = |one: &Json| ["scope", "mode", "routeKey"].iter().all(|name| one.get(name) == body.get(name));
-    let frozen = all.get("frozen").and_then(Json::as_array).into_iter().flatten();
-    Ok(frozen.filter(|one| is_it(one)).last().cloned())
+    let mut frozen = all.get("frozen").and_then(Json::as_array).into_iter().flatten();
+    Ok(frozen.find(|one| is_it(one)).cloned())
 }
 
 pub(super) async fn freeze(visit: &Visit) -> Result<Plan, Problem> {

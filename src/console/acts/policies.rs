@@ -85,7 +85,7 @@ fn changes(pending: &Facts<'_>) -> Vec<String> {
     let sentence = |one: Changed| {
         let what = if one.route_key.is_empty() { &one.file } else { &one.route_key };
         match one.words() {
-            fields if fields.is_empty() => format!("`{what}` is {}.", one.change),
+            [] => format!("`{what}` is {}.", one.change),
             fields => format!("`{what}` is {}: {}.", one.change, fields.join("; ")),
         }
     };
