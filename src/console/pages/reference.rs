@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 use super::super::changes::{Changed, fields_changed};
 use super::super::door::Visit;
 use super::super::facts::Facts;
-use super::super::form::encoded;
 use super::super::frame::{Frame, page};
 use super::super::prose::Prose;
 use super::super::tree::Tree;
@@ -39,6 +38,8 @@ struct Declared {
     /// What is not as it was declared before.
     changed: Vec<Prose>,
     is_first: bool,
+    /// The declaration before it was found.
+    is_compared: bool,
 }
 
 impl Declared {
@@ -63,28 +64,35 @@ impl PoliciesPage {
 
 const SHOWN: usize = 10;
 
+/// How many declarations are looked through for the one before.
+const COMPARED: usize = 100;
+
+/// Does it begin the stream of its route?
+fn is_first(entry: &Json) -> bool {
+    entry.pointer("/wire/stream/stream_seq").and_then(Json::as_u64) == Some(1)
+}
+
 /// The last entries about definitions of routes, each with what is not as it was declared before.
 async fn declared(visit: &Visit) -> Result<Vec<Declared>, Problem> {
-    let mut rows = Vec::new();
-    for kind in ["route.declared", "route.removed"] {
-        let list = visit.ask(Ask::of("listEntries").query(format!("type={kind}&limit={SHOWN}"))).await?;
+    // By type alone: of one route, a search would go through all that was ever decided on it.
+    let last = async |kind: &str, limit: usize| -> Result<Vec<(u64, String)>, Problem> {
+        let list = visit.ask(Ask::of("listEntries").query(format!("type={kind}&limit={limit}"))).await?;
         let found = Facts::of(&list, visit.now).each("entries");
-        rows.extend(found.iter().map(|row| (row.number("sequence"), row.text("streamId"))));
-    }
+        Ok(found.iter().map(|row| (row.number("sequence"), row.text("streamId"))).collect())
+    };
+    let declared = last("route.declared", COMPARED).await?;
+    let mut rows = last("route.removed", SHOWN).await?;
+    rows.extend_from_slice(&declared);
     rows.sort_unstable_by(|one, other| other.cmp(one));
     let entry =
         async |sequence: u64| visit.ask(Ask::of("getEntry").at("sequence", &sequence.to_string())).await;
     let mut all = Vec::new();
     for (sequence, stream) in rows.into_iter().take(SHOWN) {
         let route_key = stream.strip_prefix("phase:").unwrap_or(&stream).to_owned();
-        let query = format!("type=route.declared&route={}&limit={}", encoded(&route_key), SHOWN + 1);
-        let list = visit.ask(Ask::of("listEntries").query(query)).await?;
-        let of_route = Facts::of(&list, visit.now).each("entries");
-        let before =
-            of_route.iter().find(|row| row.number("sequence") < sequence && row.is("streamId", &stream));
+        let before = declared.iter().find(|(before, of)| *before < sequence && *of == stream);
         let now = entry(sequence).await?;
         let before = match before {
-            Some(row) => Some(entry(row.number("sequence")).await?),
+            Some((before, _)) => Some(entry(*before).await?),
             None => None,
         };
         let definition =
@@ -94,10 +102,11 @@ async fn declared(visit: &Visit) -> Result<Vec<Declared>, Problem> {
             None => Vec::new(),
         };
         all.push(Declared {
+            is_first: is_first(&now),
+            is_compared: before.is_some(),
             entry: now,
             route_key,
             changed: changed.into_iter().map(Prose::of).collect(),
-            is_first: before.is_none(),
         });
     }
     Ok(all)
