@@ -149,11 +149,7 @@ impl SegmentLog {
             self.begin_segment(self.journaled.after.sequence + 1)?;
             self.broken = true;
             if let Some(segment) = &mut self.current {
-                segment.file.append(&self.journaled.text)?;
-                segment.sync()?;
-                segment.durable_bytes = self.journaled.text.len() as u64;
-                segment.synced_bytes = segment.durable_bytes;
-                segment.modified = segment.file.identity().ok().map(|own| own.modified);
+                segment.append_synced(&self.journaled.text)?;
             }
             self.all_synced();
         }
@@ -252,6 +248,16 @@ impl Segment {
     fn new(path: PathBuf, file: Box<dyn DiskFile>, bytes: u64) -> Self {
         let modified = (bytes > 0).then(|| file.identity().ok()).flatten().map(|own| own.modified);
         Self { path, file, durable_bytes: bytes, synced_bytes: bytes, is_doubted: false, modified }
+    }
+
+    /// Appends what is durable elsewhere, so that it is here, too.
+    fn append_synced(&mut self, text: &[u8]) -> io::Result<()> {
+        self.file.append(text)?;
+        self.sync()?;
+        self.durable_bytes += text.len() as u64;
+        self.synced_bytes = self.durable_bytes;
+        self.modified = self.file.identity().ok().map(|own| own.modified);
+        Ok(())
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -175,11 +175,7 @@ impl SegmentLog {
                 self.begin_segment(self.head.sequence + 1)?;
             }
             if let Some(segment) = &mut self.current {
-                segment.file.append(&left.text)?;
-                segment.sync()?;
-                let bytes = segment.durable_bytes + left.text.len() as u64;
-                (segment.durable_bytes, segment.synced_bytes) = (bytes, bytes);
-                segment.modified = segment.file.identity().ok().map(|own| own.modified);
+                segment.append_synced(&left.text)?;
             }
             self.head = left.head;
             self.last_timestamp = left.last_timestamp.or(self.last_timestamp);
