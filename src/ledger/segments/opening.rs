@@ -162,8 +162,11 @@ impl SegmentLog {
         }
         let mut file = self.disk.open(&path).map_err(io_at(&path))?;
         if has_tail {
-            file.set_len(durable_bytes).and_then(|()| file.sync()).map_err(io_at(&path))?;
+            file.set_len(durable_bytes).map_err(io_at(&path))?;
         }
+        // What was read of it may be in memory alone: a process that was killed synced it in its journal, which is
+        // about to be taken away, or not at all.
+        file.sync().map_err(io_at(&path))?;
         self.current = Some(Segment::new(path, file, durable_bytes));
         Ok(())
     }

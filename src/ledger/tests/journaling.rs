@@ -132,14 +132,14 @@ fn with_a_journal_too_what_is_not_durable_is_not_acknowledged_and_the_log_recove
     assert!(faults > 60, "{faults} faults were met");
 }
 
-/// A disk whose power goes at a call: from there on nothing is done any more. What was not synced may have reached the
-/// disk, page by page, or not.
+/// A disk whose process, or whose power, goes at a call: from there on nothing is done any more. A process that is gone
+/// leaves the files as they are. Without power, what was not synced may have reached the disk, page by page, or not.
 #[derive(Debug, Clone)]
 struct MortalDisk(Arc<Mutex<Mortal>>);
 
 #[derive(Debug)]
 struct Mortal {
-    /// Calls until the power goes.
+    /// Calls until the end.
     left: usize,
     /// One before that which fails.
     fails: usize,
@@ -158,7 +158,7 @@ struct MortalFile<F> {
 
 impl MortalDisk {
     /// A disk with what is in these directories, all of it synced.
-    fn with(root: &Path, left: usize, fails: usize) -> Self {
+    fn with(root: &Path) -> Self {
         let mut synced = BTreeMap::new();
         for directory in [root.to_owned(), root.join("ledger")] {
             for entry in fs::read_dir(directory).into_iter().flatten().map(Result::unwrap) {
@@ -167,7 +167,13 @@ impl MortalDisk {
                 }
             }
         }
-        Self(Arc::new(Mutex::new(Mortal { left, fails, synced, in_doubt: Vec::new() })))
+        Self(Arc::new(Mutex::new(Mortal { left: 0, fails: 0, synced, in_doubt: Vec::new() })))
+    }
+
+    /// Serves another process for so many calls, with one that fails.
+    fn serve(&self, left: usize, fails: usize) {
+        let mut mortal = self.0.lock().unwrap();
+        (mortal.left, mortal.fails) = (left, fails);
     }
 
     fn call(&self) -> io::Result<()> {
@@ -303,11 +309,12 @@ impl Room for MortalFile<Box<dyn Room>> {
 }
 
 /// Power goes at any call, again and again in the life of one ledger, with any pages of what was not synced missing, and
-/// after another call has failed.
+/// after another call has failed. In between the process alone is killed: what the next one finds in the files need not be
+/// on the disk.
 #[test]
 fn a_power_cut_at_any_call_takes_nothing_that_was_acknowledged() {
     let lives = if std::env::var_os("LONG").is_some() { 1_000 } else { 40 };
-    let (mut cuts, mut kept, mut put_back) = (0, 0, 0);
+    let (mut cuts, mut kills, mut kept, mut put_back) = (0, 0, 0, 0);
     for life in 0..lives {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(life + 1);
         let mut any = |below: usize| {
@@ -318,9 +325,10 @@ fn a_power_cut_at_any_call_takes_nothing_that_was_acknowledged() {
         // What was acknowledged, and what was refused behind it, of which one may be there when the power is back.
         let (mut acknowledged, mut head, mut refused) = (Vec::new(), None::<Head>, Vec::new());
         let mut number = 0;
-        for round in 0..12 {
+        let mut disk = MortalDisk::with(root.path());
+        for round in 0..18 {
             let calls = 1 + any(60);
-            let disk = MortalDisk::with(root.path(), calls, any(2 * calls));
+            disk.serve(calls, any(2 * calls));
             let what = format!("life {life}, round {round}");
             let has_journal = root.path().join("journal").exists();
             let opened = open_on(Arc::new(disk.clone()), root.path(), head.as_slice());
@@ -356,16 +364,24 @@ fn a_power_cut_at_any_call_takes_nothing_that_was_acknowledged() {
                         break;
                     }
                 }
-                // Without power it can leave nothing in order; what it has open is given back.
+                // It can leave nothing in order any more; what it has open is given back.
                 drop(log);
+            }
+            if any(3) == 0 {
+                kills += 1;
+                continue;
             }
             let other = tempfile::tempdir().unwrap();
             disk.left_of(root.path(), other.path(), &mut any);
             root = other;
+            disk = MortalDisk::with(root.path());
             cuts += 1;
         }
     }
-    assert!(cuts >= 12 * lives && kept > 100 && put_back > 100, "{cuts} {kept} {put_back}");
+    assert!(
+        cuts >= 10 * lives && kills >= 4 * lives && kept > 100 && put_back > 100,
+        "{cuts} {kills} {kept} {put_back}"
+    );
 }
 
 fn borrowed(batches: &[(String, usize)]) -> Vec<(&str, usize)> {
