@@ -80,6 +80,19 @@ impl From<fs::Metadata> for FileIdentity {
     }
 }
 
+/// Makes a directory inside one of a workspace, and has the names of both survive a power cut, whoever made them.
+pub(super) fn make_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    let inside = parent(path);
+    disk.sync_directory(inside)?;
+    disk.sync_directory(parent(inside))
+}
+
+/// The directory that a name is in.
+pub(super) fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Holds a directory until the file is dropped: a log is opened, and a segment replaced, by one at a time.
 pub(super) fn hold(directory: &Path) -> io::Result<File> {
     let file = File::open(directory)?;

@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::chain::Head;
-use super::disk::{Disk, Room};
+use super::disk::{Disk, Room, parent};
 use super::recovery::scan;
 use crate::limits;
 use crate::timestamp::Timestamp;
@@ -109,10 +109,6 @@ fn make(disk: &dyn Disk, path: &Path, bytes: usize) -> io::Result<Box<dyn Room>>
     let room = disk.make_room(path, bytes)?;
     disk.sync_directory(parent(path))?;
     Ok(room)
-}
-
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whole pages for a batch and the empty line behind it.

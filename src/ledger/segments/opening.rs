@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Journaled, Sealed, Segment, SegmentLog, list, name_of};
 use crate::ledger::chain::{Head, RunningHash};
-use crate::ledger::disk::{Disk, hold};
+use crate::ledger::disk::{Disk, hold, make_directory};
 use crate::ledger::journal::{Journal, Left, left};
 use crate::ledger::purge::ASIDE;
 use crate::ledger::recovery::{OpenFault, Torn, scan, set_aside};
@@ -50,10 +50,13 @@ impl SegmentLog {
         new_topic_id: &str,
         remembered: &[Head],
     ) -> Result<(Self, Option<Torn>), OpenFault> {
-        fs::create_dir_all(directory).map_err(io_at(directory))?;
+        make_directory(&*disk, directory).map_err(io_at(directory))?;
         // Until it is open: which segment is the one to write to is not settled before.
         let _held = hold(directory).map_err(io_at(directory))?;
         clear_aside(&*disk, directory)?;
+        // A process that was killed may have made or taken away a segment in memory alone. What a power cut would bring
+        // back, or take, is not what the next entries may follow on.
+        disk.sync_directory(directory).map_err(io_at(directory))?;
         // Before anything is looked at: what changes from here on is heard.
         let stirring = Stirring::of(directory);
         let mut segments = list(directory)?;
@@ -250,14 +253,13 @@ fn last_commit(path: &Path) -> Result<(String, Head, Option<Timestamp>), OpenFau
     found.map_err(io)?.flatten().ok_or_else(damaged)
 }
 
-/// Removes what a purge that was cut short left behind.
+/// Removes what a purge that was cut short left behind; the names are synced by the caller.
 fn clear_aside(disk: &dyn Disk, directory: &Path) -> Result<(), OpenFault> {
     let fault = |error| OpenFault::Io { path: directory.to_owned(), error };
     for entry in fs::read_dir(directory).map_err(fault)? {
         let path = entry.map_err(fault)?.path();
         if name_of(&path).ends_with(ASIDE) {
             disk.remove(&path).map_err(fault)?;
-            disk.sync_directory(directory).map_err(fault)?;
         }
     }
     Ok(())
