@@ -376,6 +376,34 @@ fn a_workspace_that_cannot_be_trusted_allows_nothing() {
         ),
         "{shown}"
     );
+
+    let workspace = Workspace::new();
+    workspace.add_demo_key();
+    let policy = "policies/delegation/user-main-v1.json";
+    let good = fs::read_to_string(workspace.path().join(policy)).unwrap();
+    workspace.write(policy, good.replacen('{', "{\"allowEverything\": true,", 1));
+    let shown = error(&workspace, &check);
+    assert!(shown.contains(policy) && shown.contains("allowEverything"), "{shown}");
+
+    // With a set that can be read, what is not in it is not allowed either.
+    workspace.write(policy, &good);
+    let delegated = ["check", "docs/examples/taskspec-delegated-read.json", "--now", NOW, "--json"];
+    assert_eq!(workspace.json(&delegated)["decision"], "allowed");
+    let refused = |arguments: &[&str], code: &str| {
+        let decision = workspace.json(arguments);
+        assert_eq!(
+            (&decision["decision"], codes(&decision)),
+            (&Json::from("denied"), vec![code]),
+            "{decision}"
+        );
+    };
+    fs::remove_file(workspace.path().join(policy)).unwrap();
+    refused(&delegated, "POLICY_REF_UNKNOWN");
+    workspace.write(policy, &good);
+    fs::remove_file(workspace.path().join("memory/keyring.json")).unwrap();
+    refused(&delegated, "A2A_KEY_UNKNOWN");
+    workspace.write("policies/routes.json", "{\"routes\": {}}");
+    refused(&["check", "docs/examples/taskspec-minimal.json", "--now", NOW, "--json"], "A2A_ROUTE_UNKNOWN");
 }
 
 #[test]

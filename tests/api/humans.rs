@@ -266,6 +266,8 @@ fn a_freeze_stops_what_is_decided_after_it_until_it_is_lifted() {
         (&json!(1), &before["handoffId"])
     );
     assert_eq!(frozen["inFlight"][0]["status"], "available");
+    let from = daemon.get(&format!("/v1/audit/{}", frozen["fromSequence"])).json();
+    assert_eq!(from["wire"]["type"], "freeze.set", "{from}");
     let again = house.freeze(&house.rita, "POST", ask.clone()).json();
     assert_eq!((&again["heldBefore"], &again["fromSequence"]), (&json!(true), &frozen["fromSequence"]));
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value as Json, json};
 
@@ -13,10 +14,13 @@ use super::wire::Reply;
 
 const STATE: &str = "memory/orchestration-state.json";
 
+fn state(daemon: &Daemon) -> Json {
+    serde_json::from_slice(&fs::read(daemon.path(STATE)).unwrap()).unwrap()
+}
+
 /// What the state file says of a handoff.
 fn status(daemon: &Daemon, spec: &Json) -> Json {
-    let state: Json = serde_json::from_slice(&fs::read(daemon.path(STATE)).unwrap()).unwrap();
-    state["activeHandoffs"][spec["handoffId"].as_str().unwrap()]["status"].clone()
+    state(daemon)["activeHandoffs"][spec["handoffId"].as_str().unwrap()]["status"].clone()
 }
 
 fn created(daemon: &Daemon, spec: &Json) -> usize {
@@ -33,23 +37,42 @@ fn stop(daemon: &mut Daemon) {
 
 #[test]
 fn the_same_task_sent_33_times_is_decided_once_and_is_one_dispatch() {
-    let daemon = Daemon::new();
+    let scene = signing();
+    assert_eq!(add_signing_key(&scene).status, 201);
     let spec = spec("thirty_three");
+    let send = || scene.daemon.post_as(&scene.router, "/v1/handoffs", &spec).json();
     let replies: Vec<Json> = std::thread::scope(|scope| {
-        let sent: Vec<_> = (0..33).map(|_| scope.spawn(|| daemon.submit(&spec).json())).collect();
+        let sent: Vec<_> = (0..33).map(|_| scope.spawn(send)).collect();
         sent.into_iter().map(|reply| reply.join().unwrap()).collect()
     });
     assert_eq!(replies.iter().filter(|reply| reply["replayed"] == false).count(), 1);
     // Whoever was answered holds the same payload, made once, for the same entry.
     for reply in &replies {
         assert_eq!(reply["decision"], "allowed", "{reply}");
+        assert!(reply["dispatch"]["auth"]["nonce"].is_string(), "{reply}");
         assert_eq!(
             (&reply["ledger"], &reply["dispatch"]),
             (&replies[0]["ledger"], &replies[0]["dispatch"]),
             "{reply}"
         );
     }
-    assert_eq!(created(&daemon, &spec), 1);
+    assert_eq!(created(&scene.daemon, &spec), 1);
+}
+
+const SIGNING_KEY: &str = "crypto-sage-dispatch-1";
+
+/// A route whose dispatches have to be signed, with a key that is not there yet.
+fn signing() -> Scene {
+    Scene::with("", |route| {
+        route["signingKeyId"] = SIGNING_KEY.into();
+        route["requireSignature"] = true.into();
+    })
+}
+
+fn add_signing_key(scene: &Scene) -> Reply {
+    let key = json!({"keyId": SIGNING_KEY, "owner": "crypto-sage", "purpose": "dispatch",
+        "secret": "shared with the receiver"});
+    scene.daemon.post("/v1/keys", key)
 }
 
 fn event(spec: &Json, seq: u64, kind: &str, (category, terminal): (&str, bool), payload: Json) -> Json {
@@ -143,17 +166,35 @@ fn many_writers_at_once_lose_no_handoff_from_the_state_file() {
     let daemon = Daemon::new();
     let names: Vec<String> =
         (0..16).flat_map(|t| (0..8).map(move |n| format!("shared_{t:02}_{n}"))).collect();
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for part in names.chunks(8) {
-            let daemon = &daemon;
-            scope.spawn(move || {
-                for name in part {
-                    assert_eq!(daemon.submit(&spec(name)).status, 201);
-                }
-            });
-        }
+        let (daemon, is_over) = (&daemon, &is_over);
+        // Whoever reads meanwhile finds a whole file, and never fewer handoffs than before.
+        scope.spawn(move || {
+            let mut seen = 0;
+            while !is_over.load(Ordering::Acquire) {
+                let shown = state(daemon)["activeHandoffs"].as_object().unwrap().len();
+                assert!(shown >= seen, "{shown} after {seen}");
+                seen = shown;
+            }
+        });
+        let writers: Vec<_> = names
+            .chunks(8)
+            .map(|part| {
+                scope.spawn(move || {
+                    for name in part {
+                        let spec = spec(name);
+                        assert_eq!(daemon.submit(&spec).status, 201);
+                        assert_eq!(status(daemon, &spec), "queued", "it is there when the reply is");
+                    }
+                })
+            })
+            .collect();
+        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        is_over.store(true, Ordering::Release);
+        assert!(ended.iter().all(Result::is_ok));
     });
-    let state: Json = serde_json::from_slice(&fs::read(daemon.path(STATE)).unwrap()).unwrap();
+    let state = state(&daemon);
     let shown: BTreeSet<&String> = state["activeHandoffs"].as_object().unwrap().keys().collect();
     let sent: Vec<String> = names.iter().map(|name| format!("hs_20260218_{name}")).collect();
     assert_eq!(shown, sent.iter().collect());
@@ -170,8 +211,13 @@ fn a_refused_duplicate_leaves_the_first_decision_as_it_was() {
         other["intent"]["summary"] = "something else".into();
         other
     };
+    // Its first attempt is refused as well, so that the one that counts is neither the first nor the last.
+    let mut wrong = spec("first_0001");
+    wrong["mode"] = "simulated".into();
+    wrong["safety"]["e2eActor"] = "crypto-sage".into();
+    assert_eq!(scene.daemon.post_as(&scene.router, "/v1/handoffs", wrong).status, 403);
     let (allowed, first) = scene.submit("first_0001", "simulated");
-    assert_eq!(first.status, 201);
+    assert_eq!((first.status, &first.json()["attempt"]), (201, &json!(2)));
     let (waits, first) = scene.submit("first_0002", "live");
     assert_eq!(first.status, 202);
     for round in 0..2 {
@@ -203,10 +249,7 @@ fn a_refused_duplicate_leaves_the_first_decision_as_it_was() {
 
 #[test]
 fn a_fallback_whose_key_is_missing_is_refused_before_anything_is_sent() {
-    let scene = Scene::with("", |route| {
-        route["signingKeyId"] = "crypto-sage-dispatch-1".into();
-        route["requireSignature"] = true.into();
-    });
+    let scene = signing();
     let to_fallback = |name: &str| {
         let mut spec = spec(name);
         spec["target"]["agentId"] = "crypto-sage-dr".into();
@@ -215,12 +258,10 @@ fn a_fallback_whose_key_is_missing_is_refused_before_anything_is_sent() {
     let refused = to_fallback("fallback_0001");
     assert_eq!((refused.status, refused.code().as_str()), (403, "A2A_KEY_UNKNOWN"), "{refused:?}");
     let hint = refused.json()["reasons"][0]["hint"].to_string();
-    assert!(hint.contains("handoffd key add") && hint.contains("crypto-sage-dispatch-1"), "{hint}");
-    let key = json!({"keyId": "crypto-sage-dispatch-1", "owner": "crypto-sage", "purpose": "dispatch",
-        "secret": "shared with the receiver"});
-    assert_eq!(scene.daemon.post("/v1/keys", key).status, 201);
+    assert!(hint.contains("handoffd key add") && hint.contains(SIGNING_KEY), "{hint}");
+    assert_eq!(add_signing_key(&scene).status, 201);
     let allowed = to_fallback("fallback_0001").json();
-    assert_eq!(allowed["dispatch"]["auth"]["keyId"], "crypto-sage-dispatch-1", "{allowed}");
+    assert_eq!(allowed["dispatch"]["auth"]["keyId"], SIGNING_KEY, "{allowed}");
 }
 
 /// Two bots that answer each other, as one of them would send it.

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::support::{Workspace, stderr, stdout};
 
@@ -140,7 +140,7 @@ fn a_token_on_the_command_line_is_warned_of_and_a_wrong_one_is_no_denial() {
 }
 
 /// Passes connections on to the gateway, and does something to the first ones.
-fn in_between(workspace: &Workspace, mishaps: Vec<fn(TcpStream)>) -> String {
+fn in_between(workspace: &Workspace, mishaps: Vec<Mishap>) -> String {
     let gateway = workspace.url().trim_start_matches("http://").to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -149,7 +149,7 @@ fn in_between(workspace: &Workspace, mishaps: Vec<fn(TcpStream)>) -> String {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
             if let Some(mishap) = mishaps.next() {
-                mishap(stream);
+                mishap(stream, &gateway);
                 continue;
             }
             let onward = TcpStream::connect(&gateway).unwrap();
@@ -162,21 +162,40 @@ fn in_between(workspace: &Workspace, mishaps: Vec<fn(TcpStream)>) -> String {
     url
 }
 
-fn read_some(stream: &mut TcpStream) {
-    let mut buffer = [0; 16 * 1024];
-    let _ = stream.read(&mut buffer);
+/// What becomes of a connection instead of being passed on to the gateway at this address.
+type Mishap = fn(TcpStream, &str);
+
+/// Reads a request to the end of its body.
+fn read_request(stream: &mut TcpStream) -> Vec<u8> {
+    let (mut request, mut buffer) = (Vec::new(), [0; 16 * 1024]);
+    loop {
+        let bytes = stream.read(&mut buffer).unwrap();
+        assert_ne!(bytes, 0, "{}", String::from_utf8_lossy(&request));
+        request.extend_from_slice(&buffer[..bytes]);
+        let text = String::from_utf8_lossy(&request).to_lowercase();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
+        if body.len() >= length.trim().parse().unwrap() {
+            return request;
+        }
+    }
 }
 
 #[test]
 fn a_lost_answer_and_a_busy_gateway_are_asked_again_and_nothing_is_decided_twice() {
     let workspace = Workspace::served();
-    let busy: fn(TcpStream) = |mut stream| {
-        read_some(&mut stream);
+    let busy: Mishap = |mut stream, _| {
+        read_request(&mut stream);
         let body = r#"{"code":"ENGINE_BUSY","detail":"too many","hint":"later"}"#;
         let head = "HTTP/1.1 503 Busy\r\ncontent-type: application/problem+json\r\nretry-after: 0\r\nconnection: close";
         let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     };
-    let lost: fn(TcpStream) = |mut stream| read_some(&mut stream);
+    // Decided, but nobody hears of it.
+    let lost: Mishap = |mut stream, gateway| {
+        let mut onward = TcpStream::connect(gateway).unwrap();
+        onward.write_all(&read_request(&mut stream)).unwrap();
+        let _ = onward.read(&mut [0; 1024]).unwrap();
+    };
     let url = in_between(&workspace, vec![busy, lost]);
     let output = workspace
         .command(&["--json", "submit", "docs/examples/taskspec-canonical.json", "--url", &url])
@@ -191,14 +210,14 @@ fn a_lost_answer_and_a_busy_gateway_are_asked_again_and_nothing_is_decided_twice
     );
     assert!(said.contains("(attempt 3 of 5)"), "{said}");
     let decision: Json = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(decision["attempt"], 1);
+    assert_eq!((&decision["attempt"], &decision["replayed"]), (&json!(1), &json!(true)), "{decision}");
 }
 
 #[test]
 fn an_answer_that_points_elsewhere_is_not_followed() {
     let workspace = Workspace::served();
-    let elsewhere: fn(TcpStream) = |mut stream| {
-        read_some(&mut stream);
+    let elsewhere: Mishap = |mut stream, _| {
+        read_request(&mut stream);
         let head = "HTTP/1.1 307 Elsewhere\r\nlocation: http://127.0.0.1:1/\r\nconnection: close";
         let _ = write!(stream, "{head}\r\ncontent-length: 0\r\n\r\n");
     };
