@@ -391,8 +391,11 @@ fn what_is_not_durable_is_not_acknowledged_and_the_log_recovers_by_itself() {
     assert!(faults > 60, "{faults} faults were met");
 }
 
+/// How a test opens its log on a disk.
+type OpenLog = dyn Fn(Arc<FaultyDisk>, &Path) -> Result<SegmentLog, OpenFault>;
+
 /// Runs six batches through a log for each call that can fail and each way to fail, and counts what was refused.
-fn each_call_fails_once(open_log: &dyn Fn(Arc<FaultyDisk>, &Path) -> Result<SegmentLog, OpenFault>) -> usize {
+fn each_call_fails_once(open_log: &OpenLog) -> usize {
     let mut faults = 0;
     for kind in [Fault::NoSpace, Fault::InputOutput, Fault::ShortWrite] {
         for fails in 0.. {
