@@ -11,7 +11,7 @@ use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
 use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Starting, Watch};
-use crate::http::{App, ConditionLog, Listening, Metrics, listen};
+use crate::http::{App, Listening, Metrics, listen, look_at_condition};
 use crate::limits;
 use crate::os::clock;
 use crate::policy::Workspace;
@@ -240,12 +240,9 @@ fn follow_shared(app: Arc<App>) -> Result<(), Failure> {
 
 /// Logs what goes wrong, and when it is well again.
 fn watch_condition(app: Arc<App>) -> Result<(), Failure> {
-    let watch = move || {
-        let mut log = ConditionLog::default();
-        loop {
-            log.look(&app);
-            std::thread::sleep(Duration::from_millis(limits::CONDITION_LOOK_MS));
-        }
+    let watch = move || loop {
+        look_at_condition(&app);
+        std::thread::sleep(Duration::from_millis(limits::CONDITION_LOOK_MS));
     };
     std::thread::Builder::new().name("condition".into()).spawn(watch)?;
     Ok(())

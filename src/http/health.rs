@@ -1,11 +1,13 @@
 //! Is it alive, can it decide, and what can be counted.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::App;
 use super::call::Call;
@@ -23,7 +25,8 @@ pub(super) async fn alive(_call: Call) -> Answer {
 
 /// `GET /readyz`: 503 when it cannot decide; 200 with `degraded` when something is wrong that it survives.
 pub(super) async fn ready(call: Call) -> Answer {
-    let Condition { failing, degraded } = condition(&call.app);
+    let condition = look(&call.app);
+    let Condition { failing, degraded } = &*condition;
     let status = if failing.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "status": if !failing.is_empty() { "failing" } else if !degraded.is_empty() { "degraded" } else { "ready" },
@@ -43,51 +46,58 @@ struct Trouble {
     hint: &'static str,
 }
 
+/// What is wrong.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Condition {
+pub(crate) struct Condition {
     /// It cannot decide.
     failing: Vec<Trouble>,
     /// It survives that.
     degraded: Vec<Trouble>,
 }
 
-/// What was said of the condition last, so that each trouble is logged when it begins and when it is over. Whoever puts
-/// a file back before somebody asks `/readyz` has still left a trace.
+/// The condition as it was last seen, so that each trouble is logged when it begins and when it is over. A thread looks
+/// every moment, so that whoever puts a file back before somebody asks `/readyz` has still left a trace; and whoever
+/// asks looks, so that nothing is told there that the log does not say.
 #[derive(Debug, Default)]
 pub(crate) struct ConditionLog {
-    failing: BTreeSet<&'static str>,
-    degraded: BTreeSet<&'static str>,
-    /// In all its words.
-    last: Condition,
+    last: Mutex<Arc<Condition>>,
+    /// Another number whenever what is wrong has become something else.
+    changes: watch::Sender<u64>,
 }
 
 impl ConditionLog {
-    /// Logs what has changed since, and tells those who watch that something has.
-    pub(crate) fn look(&mut self, app: &App) {
-        let last = condition(app);
-        if last != self.last {
-            app.condition.send_modify(|number| *number += 1);
-        }
-        let Condition { failing, degraded } = &last;
-        for Trouble { what, why, hint } in failing {
-            if !self.failing.contains(what) {
-                tracing::error!(what, why = %printable(why), hint, "nothing is decided");
-            }
-        }
-        for Trouble { what, why, hint } in degraded {
-            if !self.degraded.contains(what) {
-                tracing::warn!(what, why = %printable(why), hint, "something is wrong, and decisions go on");
-            }
-        }
-        let names = |troubles: &[Trouble]| troubles.iter().map(|trouble| trouble.what).collect();
-        let now = (names(failing), names(degraded));
-        let over = |before: &BTreeSet<&'static str>, now: &BTreeSet<&'static str>| {
-            before.difference(now).for_each(|what| tracing::info!(what, "well again"));
-        };
-        over(&self.failing, &now.0);
-        over(&self.degraded, &now.1);
-        *self = Self { failing: now.0, degraded: now.1, last };
+    /// Tells whenever something has become wrong or well.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
+}
+
+/// Looks at what is wrong now, logs what has changed since the last look, and tells those who watch that something has.
+pub(crate) fn look(app: &App) -> Arc<Condition> {
+    // Held over the look itself: of two who look at once, the later one has the later condition.
+    let mut last = app.condition.last.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = condition(app);
+    if now == **last {
+        return last.clone();
+    }
+    for Trouble { what, why, hint } in begun(&last.failing, &now.failing) {
+        tracing::error!(what, why = %printable(why), hint, "nothing is decided");
+    }
+    for Trouble { what, why, hint } in begun(&last.degraded, &now.degraded) {
+        tracing::warn!(what, why = %printable(why), hint, "something is wrong, and decisions go on");
+    }
+    for (before, now) in [(&last.failing, &now.failing), (&last.degraded, &now.degraded)] {
+        let over: BTreeSet<_> = begun(now, before).map(|trouble| trouble.what).collect();
+        over.into_iter().for_each(|what| tracing::info!(what, "well again"));
+    }
+    *last = Arc::new(now);
+    app.condition.changes.send_modify(|number| *number += 1);
+    last.clone()
+}
+
+/// Those whose name does not stand among the ones before.
+fn begun<'c>(before: &'c [Trouble], now: &'c [Trouble]) -> impl Iterator<Item = &'c Trouble> {
+    now.iter().filter(|trouble| before.iter().all(|one| one.what != trouble.what))
 }
 
 fn condition(app: &App) -> Condition {

@@ -56,13 +56,14 @@ use crate::gateway::{Gateway, Probe, RuleKeeper, SharedNonces, Sink};
 use crate::os::clock;
 use crate::push::Courier;
 use crate::settings::Settings;
+use health::ConditionLog;
 use limiter::Limiter;
 use reads::Readers;
 use spans::Exporter;
 
 pub(crate) use audit::Verifying;
 pub(crate) use head::weigh;
-pub(crate) use health::ConditionLog;
+pub(crate) use health::look as look_at_condition;
 pub(crate) use inside::{Ask, fault_of};
 pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;
@@ -89,8 +90,8 @@ pub struct App {
     probe: Probe,
     sink: Option<Sink>,
     spans: Option<Arc<Exporter>>,
-    /// Another number whenever what is wrong has become something else.
-    pub(crate) condition: watch::Sender<u64>,
+    /// What is wrong, as it was last seen.
+    pub(crate) condition: ConditionLog,
     /// True when it is time for streams to end.
     pub(crate) stopping: watch::Sender<bool>,
     /// One verification at a time.
@@ -131,7 +132,7 @@ impl App {
             probe,
             sink,
             spans,
-            condition: watch::Sender::new(0),
+            condition: ConditionLog::default(),
             stopping: watch::Sender::new(false),
             verifying: Arc::new(Semaphore::new(1)),
             address,
