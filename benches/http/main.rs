@@ -9,6 +9,7 @@
 //! | `--rounds N`, `--connections N,N` | 3; 1,16,64,256 |
 //! | `--service NAME=COMMAND` | a durable service: a shell command that gets PORT, HANDOFFD_WORKSPACE and TOKENS |
 //! | `--engine NAME=COMMAND` | one that only judges |
+//! | `--build NAME=PROGRAM` | durable submits to another build of handoffd, for before and after in one run |
 //! | `--postgres` | durable inserts of a row as large as a decision, by pgbench |
 //! | `--stream` | then from a commit to a client of `/v1/audit/stream` |
 //! | `--json FILE` | all figures, a line each |

@@ -13,6 +13,8 @@ pub(crate) struct Options {
     pub(crate) rounds: usize,
     pub(crate) connections: Vec<usize>,
     pub(crate) peers: Vec<Peer>,
+    /// Other builds of handoffd: a name and a program each.
+    pub(crate) builds: Vec<(String, String)>,
     pub(crate) postgres: bool,
     pub(crate) stream: bool,
     pub(crate) memory: Option<usize>,
@@ -25,6 +27,7 @@ impl Options {
             rounds: 3,
             connections: vec![1, 16, 64, 256],
             peers: Vec::new(),
+            builds: Vec::new(),
             postgres: false,
             stream: false,
             memory: None,
@@ -39,6 +42,11 @@ impl Options {
                 }
                 "--service" => options.peers.push(Peer::new(&value(), true)),
                 "--engine" => options.peers.push(Peer::new(&value(), false)),
+                "--build" => {
+                    let value = value();
+                    let (name, program) = value.split_once('=').unwrap();
+                    options.builds.push((name.to_owned(), program.to_owned()));
+                }
                 "--postgres" => options.postgres = true,
                 "--stream" => options.stream = true,
                 "--json" => drop(value()),

@@ -63,6 +63,7 @@ impl Row {
     pub(crate) fn start_all(options: &Options, connections: usize) -> Vec<Self> {
         let mut rows =
             vec![Self::bare(), Self::daemon("check"), Self::daemon("submit"), Self::daemon("send")];
+        rows.extend(options.builds.iter().map(|(name, program)| Self::build(name, program)));
         rows.extend(options.peers.iter().map(Self::peer));
         let warm_up = |row: &Self| {
             let run = row.run(connections, WARM_UP_S, false);
@@ -112,14 +113,22 @@ impl Row {
                 refuses(&address, |spec| asked(spec).answered(&[200], "\"rejected\""));
                 asked(&allowed).answered(&[200], "\"submitted\"")
             }
-            _ => {
-                let asked = |spec: &str| Request::post("/v1/handoffs", &token, spec);
-                refuses(&address, |spec| asked(spec).answered(&[403], "\"denied\""));
-                let request = asked(&allowed).answered(&[201], "\"allowed\"");
-                remembers(&address, &request);
-                request
-            }
+            _ => return Self::submit(name, daemon),
         };
+        Self::http(name, address, request, Kept::Daemon(daemon))
+    }
+
+    /// Another build of handoffd, for before and after.
+    fn build(name: &str, program: &str) -> Self {
+        Self::submit(name, Daemon::start_program(program, &[]))
+    }
+
+    fn submit(name: &str, daemon: Daemon) -> Self {
+        let (address, token) = (daemon.address.clone(), daemon.token.clone());
+        let asked = |spec: &str| Request::post("/v1/handoffs", &token, spec);
+        refuses(&address, |spec| asked(spec).answered(&[403], "\"denied\""));
+        let request = asked(&task_spec("simulated")).answered(&[201], "\"allowed\"");
+        remembers(&address, &request);
         Self::http(name, address, request, Kept::Daemon(daemon))
     }
 

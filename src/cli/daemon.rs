@@ -103,6 +103,7 @@ impl Daemon {
     ) -> Result<(), Failure> {
         let app = self.app.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers())
             .max_blocking_threads(limits::BLOCKING_THREADS_MAX)
             .enable_all()
             .build()?;
@@ -130,6 +131,13 @@ impl Daemon {
         tracing::info!(entries = app.gateway().engine().head(), "stopped");
         Ok(())
     }
+}
+
+/// INVARIANT (one worker waits for the disk): a submit that comes alone is decided and written by the worker that read it, so
+/// there is always another one for everybody else, also on one processor. Telling the runtime that a worker blocks
+/// (`block_in_place`) would have it wake a thread for each submit, and costs more than the rest of the decision.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, |processors| processors.get().max(2))
 }
 
 /// Ready when a signal says stop. SIGHUP has the rules read again, or says that the terminal is gone.

@@ -16,7 +16,7 @@ use super::problem::{Kind, Problem};
 use crate::answer::{Answer, Outfit};
 use crate::callers::{Caller, Role};
 use crate::contract::TaskSpec;
-use crate::engine::{Asker, Candidate, Decided, EngineFault, EngineHandle, Here, Ruling};
+use crate::engine::{Asker, Candidate, Decided, EngineFault, Here, Ruling};
 use crate::gates::{Code, Decision, Reason};
 use crate::gateway::{Gateway, Rules};
 use crate::json::read;
@@ -40,7 +40,8 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let candidate = candidate.traced(call.trace.incoming.as_deref());
     let delegated = candidate.is_delegated();
     let began = call.step(Step::Judge, began);
-    let (mut decided, shown) = match decide_alone(call.app.gateway.engine(), candidate.into()) {
+    // INVARIANT (one worker waits for the disk): whoever is alone is decided here, on the worker's own thread.
+    let (mut decided, shown) = match call.app.gateway.engine().decide_here(candidate.into()) {
         Here::Decided(result) => (result?, None),
         Here::InLine(candidate) => {
             // A caller that has gone away is told nothing; the decision stands all the same.
@@ -78,15 +79,6 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     }
     call.step(Step::Answer, began);
     Ok(response)
-}
-
-/// Decides on this very thread where nobody else is in line: waking another one, and being woken by it, takes longer than
-/// what it would do. The thread's other tasks are handed on meanwhile, for a disk may take its time.
-fn decide_alone(engine: &EngineHandle, candidate: Box<Candidate>) -> Here {
-    if !engine.is_idle() {
-        return Here::InLine(candidate);
-    }
-    tokio::task::block_in_place(|| engine.decide_here(candidate))
 }
 
 /// Waits for the engine's last word.
