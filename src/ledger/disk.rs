@@ -5,6 +5,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+
 /// What the ledger asks of a disk.
 pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Makes a new file; one that exists is an error.
@@ -23,6 +25,12 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 
     /// What is at a path now.
     fn identity(&self, path: &Path) -> io::Result<FileIdentity>;
+
+    /// The same without its times. Whoever asks for those has the file system note the time of the next write to the
+    /// nanosecond, and times that move with every write can cost a sync as much again.
+    fn place(&self, path: &Path) -> io::Result<FilePlace> {
+        self.identity(path).map(|found| found.place())
+    }
 
     /// Reads a file from end to end, and says what it was when that was done.
     fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)>;
@@ -52,6 +60,14 @@ pub trait DiskFile: Send + std::fmt::Debug {
     fn identity(&self) -> io::Result<FileIdentity>;
 }
 
+/// Which file it is, and how large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePlace {
+    pub device: u64,
+    pub inode: u64,
+    pub bytes: u64,
+}
+
 /// Which file it is, how large, and when it was last written. An inode alone may be used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
@@ -65,6 +81,11 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
+    pub(super) fn place(&self) -> FilePlace {
+        let Self { device, inode, bytes, .. } = *self;
+        FilePlace { device, inode, bytes }
+    }
+
     /// The same file with what was written to it, whatever it is called and whoever owns it.
     pub(super) fn holds_what(&self, other: &Self) -> bool {
         (self.device, self.inode, self.bytes, self.modified)
@@ -129,6 +150,13 @@ impl Disk for RealDisk {
 
     fn identity(&self, path: &Path) -> io::Result<FileIdentity> {
         fs::symlink_metadata(path).map(FileIdentity::from)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<FilePlace> {
+        let asked = StatxFlags::INO | StatxFlags::SIZE;
+        let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, asked)?;
+        let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+        Ok(FilePlace { device, inode: found.stx_ino, bytes: found.stx_size })
     }
 
     fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)> {

@@ -14,7 +14,7 @@ pub use opening::inspect;
 
 use super::batch::Batch;
 use super::chain::Head;
-use super::disk::{Disk, DiskFile, FileIdentity};
+use super::disk::{Disk, DiskFile, FileIdentity, FilePlace};
 use super::journal::Journal;
 use super::purge::ASIDE;
 use super::recovery::OpenFault;
@@ -64,7 +64,9 @@ struct Segment {
     synced_bytes: u64,
     /// A sync failed: what was written since the last one may never reach the disk, whatever a later one says.
     is_doubted: bool,
-    /// When it was last written to, if that is known: by us, unless somebody else did it since.
+    /// Which file is open; what it is long is above.
+    own: Option<FilePlace>,
+    /// When it was last written to, if nobody has written to it since it was asked.
     modified: Option<(i64, i64)>,
 }
 
@@ -222,6 +224,7 @@ impl SegmentLog {
         let text = batch.text().as_bytes();
         let Some(segment) = &mut self.current else { return Err(io::Error::other("there is no segment")) };
         segment.file.append(text)?;
+        let is_heard = self.stirring.has_heard_own(segment.name());
         let is_journaled =
             self.journal.as_mut().is_some_and(|journal| journal.takes(&*self.disk, text.len()));
         match &mut self.journal {
@@ -230,7 +233,7 @@ impl SegmentLog {
         }
         segment.durable_bytes += text.len() as u64;
         // It is durable whether or not this can be told.
-        segment.modified = segment.file.identity().ok().map(|own| own.modified);
+        segment.modified = if is_heard { None } else { segment.file.identity().ok().map(|own| own.modified) };
         self.head = batch.head();
         self.last_timestamp = Some(batch.last_timestamp());
         if is_journaled {
@@ -247,7 +250,11 @@ impl Segment {
     /// One whose bytes are all synced.
     fn new(path: PathBuf, file: Box<dyn DiskFile>, bytes: u64) -> Self {
         let modified = (bytes > 0).then(|| file.identity().ok()).flatten().map(|own| own.modified);
-        Self { path, file, durable_bytes: bytes, synced_bytes: bytes, is_doubted: false, modified }
+        Self { path, file, durable_bytes: bytes, synced_bytes: bytes, is_doubted: false, own: None, modified }
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.path.file_name()?.to_str()
     }
 
     /// Appends what is durable elsewhere, so that it is here, too.

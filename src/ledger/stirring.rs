@@ -1,10 +1,10 @@
-//! Hears that somebody touched files of the ledger, so that full segments need not be asked one by one before every
-//! append: a ledger of years has thousands of them. And remembers what was found bad, so that it is not read for every
-//! append that is refused because of it.
+//! Hears that somebody touched files of the ledger, so that they need not be asked one by one before every append: a
+//! ledger of years has thousands of full segments, and asking for the times of the one that grows makes its syncs slower.
+//! And remembers what was found bad, so that it is not read for every append that is refused because of it.
 //!
 //! The kernel notes a change before the call that made it returns, so whatever was done before an append is heard by it.
-//! What it does not note (a change through another name of the file, or on another machine) is found by the look that
-//! is due every [`limits::SEALED_LOOK_MS`] whatever was heard.
+//! What it does not note (a change through another name of the file, through memory, or on another machine) is for the look
+//! that is due every [`limits::SEALED_LOOK_MS`] whatever was heard.
 
 use std::cell::Cell;
 use std::io;
@@ -23,27 +23,65 @@ pub(super) struct Stirring {
     /// Nothing where the kernel does not tell.
     ear: Option<OwnedFd>,
     looked: Option<Instant>,
+    /// Somebody else did something to the file that is appended to, and it was not found to be as it was since.
+    is_touched: bool,
 }
 
 impl Stirring {
     /// Listens from now on. A directory that cannot be listened at is looked at every time.
     pub(super) fn of(directory: &Path) -> Self {
-        Self { ear: listen(directory).ok(), looked: None }
+        Self { ear: listen(directory).ok(), looked: None, is_touched: false }
     }
 
-    /// Is it time to look at all files? `own` is the one that is appended to, which is looked at every time anyway.
+    /// Is it time to look at all files? `own` is the one that is appended to.
     pub(super) fn is_due(&mut self, own: Option<&str>) -> bool {
         const LOOK: Duration = Duration::from_millis(limits::SEALED_LOOK_MS);
-        if self.ear.as_ref().is_none_or(|ear| heard(ear, own)) {
+        let heard = self.hear(own);
+        if heard.own {
+            self.is_touched = true;
+        }
+        if heard.own || heard.others || self.ear.is_none() {
             self.looked = None;
         }
         self.looked.is_none_or(|looked| looked.elapsed() >= LOOK)
     }
 
+    /// Takes what was noted of our own append, so that what is noted next is another's doing. True where that can be told.
+    pub(super) fn has_heard_own(&mut self, own: Option<&str>) -> bool {
+        if self.hear(own).others {
+            self.looked = None;
+        }
+        self.ear.is_some()
+    }
+
+    /// Did somebody else touch the file that is appended to?
+    pub(super) fn is_touched(&self) -> bool {
+        self.is_touched
+    }
+
     /// All files were found as they were left. Whoever finds them otherwise looks again next time.
     pub(super) fn looked(&mut self) {
-        self.looked = Some(Instant::now());
+        (self.looked, self.is_touched) = (Some(Instant::now()), false);
     }
+
+    fn hear(&mut self, own: Option<&str>) -> Heard {
+        let Some(ear) = &self.ear else { return Heard::default() };
+        let heard = heard(ear, own);
+        if heard.is_over {
+            self.ear = None;
+        }
+        heard
+    }
+}
+
+/// What was noted since the last time.
+#[derive(Debug, Default, Clone, Copy)]
+struct Heard {
+    /// Of the file that is appended to.
+    own: bool,
+    others: bool,
+    /// Nothing more will be.
+    is_over: bool,
 }
 
 /// A file that was read through and found to be another's work, so that it is not read again for every append while it
@@ -93,22 +131,26 @@ fn listen(directory: &Path) -> io::Result<OwnedFd> {
     Ok(ear)
 }
 
-/// Takes all that was noted since, and says whether any of it is about another file than `own`.
-fn heard(ear: &OwnedFd, own: Option<&str>) -> bool {
+/// Takes all that was noted since.
+fn heard(ear: &OwnedFd, own: Option<&str>) -> Heard {
     let mut room = [std::mem::MaybeUninit::uninit(); 4096];
     let mut notes = Reader::new(ear, &mut room);
-    let mut others = false;
+    let mut heard = Heard::default();
     loop {
         match notes.next() {
             Ok(note) => {
                 let is_own = note
                     .file_name()
                     .is_some_and(|name| own.is_some_and(|own| name.to_bytes() == own.as_bytes()));
-                others |= !is_own || note.events().contains(ReadFlags::QUEUE_OVERFLOW);
+                // Those that were lost may have been about any file.
+                let is_lost = note.events().contains(ReadFlags::QUEUE_OVERFLOW);
+                heard.own |= is_own || is_lost;
+                heard.others |= !is_own || is_lost;
+                heard.is_over |= note.events().contains(ReadFlags::IGNORED);
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => return others,
+            Err(rustix::io::Errno::WOULDBLOCK) => return heard,
             Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return true,
+            Err(_) => return Heard { own: true, others: true, is_over: true },
         }
     }
 }

@@ -256,6 +256,8 @@ struct FaultyDisk {
     calls: Arc<AtomicUsize>,
     /// How often a file was read from end to end.
     reads: Arc<AtomicUsize>,
+    /// How often a file was asked for its times.
+    times: Arc<AtomicUsize>,
     fails: Vec<usize>,
     kind: Fault,
 }
@@ -268,6 +270,12 @@ enum Fault {
 }
 
 impl FaultyDisk {
+    /// One that never fails.
+    fn sound() -> Self {
+        let (calls, reads, times) = Default::default();
+        Self { calls, reads, times, fails: Vec::new(), kind: Fault::InputOutput }
+    }
+
     fn call(&self) -> io::Result<()> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         if !self.fails.contains(&number) {
@@ -280,8 +288,8 @@ impl FaultyDisk {
     }
 
     fn again(&self) -> Self {
-        let (calls, reads) = (self.calls.clone(), self.reads.clone());
-        Self { calls, reads, fails: self.fails.clone(), kind: self.kind }
+        let (calls, reads, times) = (self.calls.clone(), self.reads.clone(), self.times.clone());
+        Self { calls, reads, times, fails: self.fails.clone(), kind: self.kind }
     }
 
     fn wrap(&self, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
@@ -323,7 +331,13 @@ impl Disk for FaultyDisk {
 
     fn identity(&self, path: &Path) -> io::Result<FileIdentity> {
         self.call()?;
+        self.times.fetch_add(1, Ordering::Relaxed);
         RealDisk.identity(path)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<FilePlace> {
+        self.call()?;
+        RealDisk.place(path)
     }
 
     fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)> {
@@ -377,6 +391,7 @@ impl DiskFile for FaultyFile<Box<dyn DiskFile>> {
 
     fn identity(&self) -> io::Result<FileIdentity> {
         self.disk.call()?;
+        self.disk.times.fetch_add(1, Ordering::Relaxed);
         self.file.identity()
     }
 }
@@ -402,12 +417,8 @@ fn each_call_fails_once(open_log: &OpenLog) -> usize {
             let root = tempfile::tempdir().unwrap();
             let directory = root.path().join("ledger");
             let calls = Arc::new(AtomicUsize::new(0));
-            let disk = Arc::new(FaultyDisk {
-                calls: calls.clone(),
-                reads: Arc::default(),
-                fails: vec![fails],
-                kind,
-            });
+            let disk = FaultyDisk { calls: calls.clone(), fails: vec![fails], kind, ..FaultyDisk::sound() };
+            let disk = Arc::new(disk);
             // A fault may hit the opening itself, which changes nothing.
             let opened = open_log(disk.clone(), &directory);
             let mut log = opened.or_else(|_| open_log(disk, &directory)).unwrap();
@@ -446,8 +457,7 @@ fn a_repair_that_fails_is_tried_again() {
     // Which call syncs the third batch, found by counting the calls of a run without faults.
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = tempfile::tempdir().unwrap();
-    let disk =
-        FaultyDisk { calls: calls.clone(), reads: Arc::default(), fails: Vec::new(), kind: Fault::NoSpace };
+    let disk = FaultyDisk { calls: calls.clone(), kind: Fault::NoSpace, ..FaultyDisk::sound() };
     let (mut log, _) = SegmentLog::open(Arc::new(disk), counted.path(), TOPIC, &[]).unwrap();
     for name in ["a", "b", "c"] {
         append(&mut log, name, 1).unwrap();
@@ -457,7 +467,7 @@ fn a_repair_that_fails_is_tried_again() {
     for behind in 1..9 {
         let directory = tempfile::tempdir().unwrap();
         let fails = vec![third_sync, third_sync + behind];
-        let disk = FaultyDisk { calls: Arc::default(), reads: Arc::default(), fails, kind: Fault::NoSpace };
+        let disk = FaultyDisk { fails, kind: Fault::NoSpace, ..FaultyDisk::sound() };
         let (mut log, _) = SegmentLog::open(Arc::new(disk), directory.path(), TOPIC, &[]).unwrap();
         let mut kept = Vec::new();
         // The last one succeeds whatever happened: it cuts off what the faults left behind.

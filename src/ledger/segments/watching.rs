@@ -4,22 +4,26 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use super::{Sealed, SegmentLog, name_of};
+use super::{Sealed, Segment, SegmentLog, name_of};
 use crate::ledger::AppendFault;
 use crate::ledger::chain::Head;
-use crate::ledger::disk::FileIdentity;
+use crate::ledger::disk::{FileIdentity, FilePlace};
 use crate::ledger::recovery::scan;
 
 impl SegmentLog {
-    /// Are all files still the ones that were written, and as they were left? Full segments are asked when something
-    /// stirred in the directory, and every so often.
+    /// Are all files still the ones that were written, and as they were left? The one that is appended to must be where it
+    /// was, and as long, every time; the rest is asked when something stirred in the directory, and every so often.
     pub(super) fn check_files(&mut self) -> Result<(), AppendFault> {
-        let own = self.current.as_ref().and_then(|segment| segment.path.file_name()?.to_str());
-        if self.stirring.is_due(own) {
+        let is_due = self.stirring.is_due(self.current.as_ref().and_then(Segment::name));
+        if is_due {
             self.check_sealed()?;
+        }
+        self.check_place()?;
+        if is_due {
+            self.check_current()?;
             self.stirring.looked();
         }
-        self.check_current()
+        Ok(())
     }
 
     fn check_sealed(&mut self) -> Result<(), AppendFault> {
@@ -30,7 +34,7 @@ impl SegmentLog {
             let found = self.identity(path)?;
             if !found.holds_what(&expected) {
                 if found.bytes >= expected.bytes || !self.is_the_same_chain(path, found, before, head)? {
-                    return Err(changed(path, found, expected));
+                    return Err(changed(path, found.place(), expected.place()));
                 }
                 if let Some(sealed) = self.sealed.get_mut(at) {
                     sealed.identity = found;
@@ -41,25 +45,39 @@ impl SegmentLog {
         Ok(())
     }
 
+    /// Is the segment that is appended to where it was, and as long?
+    fn check_place(&mut self) -> Result<(), AppendFault> {
+        let Some(segment) = &mut self.current else { return Ok(()) };
+        // The file that is open cannot lose its inode to another one.
+        let own = match segment.own {
+            Some(own) => own,
+            None => segment.file.identity().map_err(AppendFault::NotDurable)?.place(),
+        };
+        segment.own = Some(own);
+        let expected = FilePlace { bytes: segment.durable_bytes, ..own };
+        let found = self.disk.place(&segment.path).map_err(|error| missing(&segment.path, error))?;
+        if found == expected { Ok(()) } else { Err(changed(&segment.path, found, expected)) }
+    }
+
     /// The segment that is appended to. One that somebody else wrote to must still be the same from end to end.
     fn check_current(&mut self) -> Result<(), AppendFault> {
         let Some(segment) = &self.current else { return Ok(()) };
-        // The file that is open cannot lose its inode to another one.
-        let own = segment.file.identity().map_err(AppendFault::NotDurable)?;
         let found = self.identity(&segment.path)?;
-        let expected = FileIdentity { bytes: segment.durable_bytes, ..own };
-        if (found.device, found.inode, found.bytes) != (own.device, own.inode, segment.durable_bytes) {
-            return Err(changed(&segment.path, found, expected));
-        }
-        if segment.modified.is_some_and(|modified| modified != found.modified) {
+        let is_as_left = match segment.modified {
+            Some(modified) => modified == found.modified,
+            // Written by us since; whoever else did it would have been heard.
+            None => true,
+        };
+        if !is_as_left || self.stirring.is_touched() {
             let before =
                 self.sealed.last().map_or_else(|| Head::genesis(&self.topic_id), |sealed| sealed.head);
             if !self.is_the_same_chain(&segment.path, found, before, self.head)? {
-                return Err(changed(&segment.path, found, expected));
+                let expected = FilePlace { bytes: segment.durable_bytes, ..found.place() };
+                return Err(changed(&segment.path, found.place(), expected));
             }
-            if let Some(segment) = &mut self.current {
-                segment.modified = Some(found.modified);
-            }
+        }
+        if let Some(segment) = &mut self.current {
+            segment.modified = Some(found.modified);
         }
         Ok(())
     }
@@ -87,14 +105,18 @@ impl SegmentLog {
     }
 
     fn identity(&self, path: &Path) -> Result<FileIdentity, AppendFault> {
-        self.disk.identity(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => AppendFault::Tampered(format!("{} is gone", name_of(path))),
-            _ => AppendFault::NotDurable(error),
-        })
+        self.disk.identity(path).map_err(|error| missing(path, error))
     }
 }
 
-fn changed(path: &Path, found: FileIdentity, expected: FileIdentity) -> AppendFault {
+fn missing(path: &Path, error: io::Error) -> AppendFault {
+    match error.kind() {
+        io::ErrorKind::NotFound => AppendFault::Tampered(format!("{} is gone", name_of(path))),
+        _ => AppendFault::NotDurable(error),
+    }
+}
+
+fn changed(path: &Path, found: FilePlace, expected: FilePlace) -> AppendFault {
     let name = name_of(path);
     AppendFault::Tampered(if (found.device, found.inode) != (expected.device, expected.inode) {
         format!("{name} was replaced")

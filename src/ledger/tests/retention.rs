@@ -144,9 +144,9 @@ fn a_purge_that_is_cut_short_leaves_the_old_segment_or_the_new_one() {
             let calls = Arc::new(AtomicUsize::new(0));
             let disk = FaultyDisk {
                 calls: calls.clone(),
-                reads: Arc::default(),
                 fails: (fails..fails + 100).collect(),
                 kind,
+                ..FaultyDisk::sound()
             };
             let result = purge_bodies(&disk, directory.path(), at(2), PurgeMode::Drop);
             assert_eq!(chain_lines(directory.path()), chain, "{kind:?} {fails}");

@@ -69,13 +69,8 @@ fn what_is_put_back_as_it_was_is_taken_again() {
 fn an_append_asks_no_more_of_the_disk_however_many_segments_are_full() {
     let asks = |full: usize| {
         let directory = tempfile::tempdir().unwrap();
-        let calls = Arc::new(AtomicUsize::new(0));
-        let disk = FaultyDisk {
-            calls: calls.clone(),
-            reads: Arc::default(),
-            fails: Vec::new(),
-            kind: Fault::InputOutput,
-        };
+        let disk = FaultyDisk::sound();
+        let calls = disk.calls.clone();
         let mut log = settled(Arc::new(disk), directory.path(), full);
         // All are looked at every so often, so the least of many appends is what one asks by itself.
         let of_one = |_| {
@@ -95,13 +90,10 @@ fn what_somebody_wrote_over_in_the_segment_that_grows_is_noticed_until_it_is_put
     let mut log = settled(Arc::new(RealDisk), directory.path(), 1);
     let path = segments(directory.path()).pop().unwrap();
     let text = fs::read(&path).unwrap();
+    // Within one step of the file system's clock or not: it is heard.
     let write_over = |bytes: &[u8]| {
-        let before = RealDisk.identity(&path).unwrap();
-        // The clock of a file system has steps; a write within the same one cannot be told by its time.
-        while RealDisk.identity(&path).unwrap().modified == before.modified {
-            use std::io::Write as _;
-            fs::File::options().write(true).open(&path).unwrap().write_all(bytes).unwrap();
-        }
+        use std::io::Write as _;
+        fs::File::options().write(true).open(&path).unwrap().write_all(bytes).unwrap();
     };
     write_over(&text.to_ascii_uppercase());
     for _ in 0..2 {
@@ -109,6 +101,50 @@ fn what_somebody_wrote_over_in_the_segment_that_grows_is_noticed_until_it_is_put
     }
     write_over(&text);
     append(&mut log, "next", 1).unwrap();
+}
+
+/// A change through another name of the file is not heard, but it has a time.
+#[test]
+fn what_nobody_hears_is_found_by_its_time_where_nothing_was_appended_since() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(settled(Arc::new(RealDisk), directory.path(), 1));
+    let path = segments(directory.path()).pop().unwrap();
+    let elsewhere = tempfile::tempdir_in(directory.path().parent().unwrap()).unwrap();
+    let other_name = elsewhere.path().join("other");
+    fs::hard_link(&path, &other_name).unwrap();
+    let (mut log, _) = SegmentLog::open(Arc::new(RealDisk), directory.path(), TOPIC, &[]).unwrap();
+    let left = RealDisk.identity(&path).unwrap().modified;
+    while RealDisk.identity(&path).unwrap().modified == left {
+        use std::io::Write as _;
+        let text = fs::read(&path).unwrap().to_ascii_uppercase();
+        fs::File::options().write(true).open(&other_name).unwrap().write_all(&text).unwrap();
+    }
+    assert!(matches!(append(&mut log, "next", 1), Err(AppendFault::Tampered(_))));
+}
+
+/// Whoever asks a file for its times has the next write to it timed to the nanosecond, and the one to the journal with it:
+/// there are file systems where the sync of the journal then writes those times out as well.
+#[test]
+fn an_append_does_not_ask_for_the_times_of_the_segment_that_grows() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = FaultyDisk::sound();
+    let times = disk.times.clone();
+    let mut log = settled(Arc::new(disk), directory.path(), 1);
+    let of_one = |_| {
+        let before = times.load(Ordering::Relaxed);
+        append(&mut log, "counted", 1).unwrap();
+        times.load(Ordering::Relaxed) - before
+    };
+    // Every so often it does, so the least of many appends is what one asks by itself.
+    assert_eq!((0..50).map(of_one).min().unwrap(), 0);
+    // Whatever else is asked, one that is not where it was is noticed by the next append.
+    let path = segments(directory.path()).pop().unwrap();
+    rename(directory.path(), &directory.path().with_extension("away"));
+    let gone = append(&mut log, "next", 1);
+    rename(&directory.path().with_extension("away"), directory.path());
+    assert!(matches!(&gone, Err(AppendFault::Tampered(why)) if why.ends_with("is gone")), "{gone:?}");
+    assert!(path.exists());
+    append(&mut log, "back", 1).unwrap();
 }
 
 /// Cut off where a full one ends, written over where one grows: both have to be read to be judged.
@@ -125,13 +161,8 @@ fn a_segment_that_stays_bad_is_not_read_for_every_append() {
     };
     for (which, change) in [&cut as &dyn Fn(&Path, &[u8]), &write_over].into_iter().enumerate() {
         let directory = tempfile::tempdir().unwrap();
-        let reads = Arc::new(AtomicUsize::new(0));
-        let disk = FaultyDisk {
-            calls: Arc::default(),
-            reads: reads.clone(),
-            fails: Vec::new(),
-            kind: Fault::InputOutput,
-        };
+        let disk = FaultyDisk::sound();
+        let reads = disk.reads.clone();
         let mut log = settled(Arc::new(disk), directory.path(), 1);
         let path = segments(directory.path()).remove(which);
         let text = fs::read(&path).unwrap();
