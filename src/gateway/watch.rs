@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use notify::{Event, EventKind, RecursiveMode, Watcher as _};
+use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::limits;
 use crate::os::files::{Stamp, stamp};
@@ -21,7 +21,7 @@ pub struct Watch {
     root: PathBuf,
     bells: Receiver<()>,
     ring: Sender<()>,
-    watcher: Option<notify::RecommendedWatcher>,
+    watcher: Option<RecommendedWatcher>,
     /// The files in `memory/` that are rules, as they were when they were last looked at.
     secrets: [Option<Stamp>; 2],
 }
@@ -98,7 +98,7 @@ fn secrets(root: &Path) -> [Option<Stamp>; 2] {
     ["memory/keyring.json", "memory/tokens.json"].map(|path| stamp(&root.join(path)).ok())
 }
 
-fn watcher(memory: PathBuf, ring: Sender<()>) -> Option<notify::RecommendedWatcher> {
+fn watcher(memory: PathBuf, ring: Sender<()>) -> Option<RecommendedWatcher> {
     let heard = move |event: notify::Result<Event>| {
         // The directory itself is touched whenever something in it is.
         let matters = event.map_or(true, |event| {
@@ -109,5 +109,40 @@ fn watcher(memory: PathBuf, ring: Sender<()>) -> Option<notify::RecommendedWatch
             let _ = ring.send(());
         }
     };
-    notify::recommended_watcher(heard).ok()
+    // The policy set takes nothing from behind a link to a directory; one that leads out would have everything watched
+    // that is there, up to the whole machine.
+    RecommendedWatcher::new(heard, Config::default().with_follow_symlinks(false)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    use super::*;
+
+    /// The inodes that this process listens at, as the kernel tells them.
+    fn watched() -> Vec<String> {
+        let open = fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
+        let told = open.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect::<String>();
+        let lines = told.lines().filter(|line| line.starts_with("inotify"));
+        lines
+            .filter_map(|line| line.split(' ').find_map(|part| part.strip_prefix("ino:")))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_not_watched() {
+        let (workspace, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (schemas, below) = (workspace.path().join("schemas/v1"), elsewhere.path().join("below"));
+        fs::create_dir_all(&schemas).unwrap();
+        fs::create_dir(&below).unwrap();
+        symlink(elsewhere.path(), schemas.join("out")).unwrap();
+        let _watch = Watch::over(workspace.path(), true);
+        let is_watched =
+            |path: &Path| watched().contains(&format!("{:x}", fs::metadata(path).unwrap().ino()));
+        assert!(is_watched(&schemas), "directories of the workspace are watched, however deep");
+        assert!(!is_watched(elsewhere.path()) && !is_watched(&below));
+    }
 }
