@@ -107,6 +107,9 @@ pub const JOURNAL_BYTES: usize = 1024 * 1024;
 /// A larger batch is synced in its segment: writing it twice would take longer than the journal saves.
 pub const JOURNAL_BATCH_BYTES_MAX: usize = 32 * 1024;
 
+/// Batches that are durable and wait for the teller's thread; the writer waits for it when there are more.
+pub const TALES_WAITING_MAX: usize = 2;
+
 /// Decisions that may wait to be sequenced and made durable.
 pub const WAITING_DECISIONS_MAX: usize = 10_000;
 

@@ -1,21 +1,30 @@
 //! Those who stand in line: decided in order on the sequencer's thread, and decided again when others went first. Whoever
-//! finds nobody else there is decided, written and answered on its own thread: waking others takes longer than that.
+//! finds nobody else there is decided, written and answered on its own thread: waking others takes longer than that. The
+//! writer's thread takes the next batch from here by itself.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::EngineFault;
 use super::sequencer::Sequencer;
+use super::teller::{Floor, Tale, TellerLine};
 use super::threads::{Asked, Job, Message, SequencerDesk, Waiting, Watch, Work, Written};
-use super::writer::WriterDesk;
+use super::writer::{Gone, Outcome, WriterDesk, tell_failed};
 use crate::ledger::{BatchBuilder, Entry};
 use crate::limits;
 
 /// The line, where the sequencer's thread serves it, or somebody who finds nobody else in it.
 /// When it has ended nothing of it is left: with it go the log and those who follow.
-pub(super) struct LineDesk(Mutex<Option<Line>>);
+pub(super) struct LineDesk {
+    line: Mutex<Option<Line>>,
+    /// What the writer's thread has to say and found the line taken.
+    left: Mutex<Option<Written>>,
+}
+
+/// The line, in the hands of the writer's thread.
+pub(super) struct Held<'l>(MutexGuard<'l, Option<Line>>);
 
 /// Those who wait, and the batch that is being built for them.
 pub(super) struct Line {
@@ -26,6 +35,7 @@ pub(super) struct Line {
     pen: Arc<WriterDesk>,
     /// The line to the writer's thread.
     jobs: Sender<Work>,
+    teller: TellerLine,
     watch: Watch,
     batch: BatchBuilder<'static>,
     /// What the batch before took in memory, for the one after this.
@@ -62,13 +72,13 @@ struct Ended;
 
 impl LineDesk {
     pub(super) fn new(line: Line) -> Self {
-        Self(Mutex::new(Some(line)))
+        Self { line: Mutex::new(Some(line)), left: Mutex::new(None) }
     }
 
     /// The sequencer's thread: serves whoever comes, until it is told to stop.
     pub(super) fn run(&self, messages: &Receiver<Message>) {
         while self.turn(messages).is_ok() {}
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Waits for messages, as long as that is worth it, and does what they want.
@@ -85,29 +95,72 @@ impl LineDesk {
         };
         let mut desk = self.lock()?;
         let line = desk.as_mut().ok_or(Ended)?;
-        // One message at a time: whoever only asks gets a turn in between.
+        // One message at a time: whoever only asks gets a turn in between, and a disk that is free is not kept waiting.
         while let Some(message) = next {
             line.take(message);
+            if self.take_left(line) {
+                break;
+            }
             next = if line.has_room() && line.again.is_empty() { messages.try_recv().ok() } else { None };
         }
+        self.take_left(line);
         line.work()
     }
 
     /// A line that somebody panicked in is left as it is, and nobody is decided any more.
     fn lock(&self) -> Result<MutexGuard<'_, Option<Line>>, Ended> {
-        self.0.lock().map_err(|_| Ended)
+        self.line.lock().map_err(|_| Ended)
+    }
+
+    /// Hears what the writer's thread has left here, if it has.
+    fn take_left(&self, line: &mut Line) -> bool {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).take();
+        left.map(|written| line.take(Message::Written(written))).is_some()
+    }
+
+    /// For the writer's thread: leaves what it has to say to whoever has the line. It has to be woken, should it sleep by now.
+    pub(super) fn leave(&self, written: Written) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+    }
+
+    /// For the writer's thread: the line, if nobody else has it.
+    pub(super) fn try_hold(&self) -> Result<Option<Held<'_>>, Gone> {
+        match self.line.try_lock() {
+            Ok(line) if line.is_some() => Ok(Some(Held(line))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            _ => Err(Gone),
+        }
     }
 
     /// Serves one on the caller's thread, if nobody else is in line: it has been told what became of it when this returns.
     /// Otherwise it is given back. Whether the sequencer's thread has to look, because it sleeps and something is due.
     pub(super) fn serve_alone(&self, waiting: Waiting) -> Result<bool, Waiting> {
-        let mut desk = self.0.try_lock().ok();
+        let mut desk = self.line.try_lock().ok();
         let line = desk.as_mut().and_then(|desk| desk.as_mut()).filter(|line| line.is_idle());
         let Some(line) = line else { return Err(waiting) };
         line.decide(waiting);
         // It ends only when it was told to stop, and then it is not idle.
         let _ = line.work();
         Ok(line.sleeps && line.desk.lock().has_deadlines())
+    }
+}
+
+impl Held<'_> {
+    /// Hears what became of the last batch, and gives the one that was built meanwhile.
+    pub(super) fn next(&mut self, written: Written) -> Option<Job> {
+        let line = self.0.as_mut()?;
+        line.take(Message::Written(written));
+        line.seal()
+    }
+
+    /// Those for whom nothing has to be written.
+    pub(super) fn replays(&mut self) -> Vec<Waiting> {
+        self.0.as_mut().map(|line| std::mem::take(&mut line.waiting)).unwrap_or_default()
+    }
+
+    /// Is the end only waited for?
+    pub(super) fn is_stopping(&self) -> bool {
+        self.0.as_ref().is_none_or(|line| line.stopping)
     }
 }
 
@@ -123,6 +176,7 @@ impl Line {
         is_shared: bool,
         pen: Arc<WriterDesk>,
         jobs: Sender<Work>,
+        teller: TellerLine,
         watch: Watch,
     ) -> Self {
         let batch = desk.lock().new_batch();
@@ -131,6 +185,7 @@ impl Line {
             is_shared,
             pen,
             jobs,
+            teller,
             watch,
             batch,
             room: String::new(),
@@ -165,7 +220,8 @@ impl Line {
     /// Is nobody in it, and nothing under way? What others append is for the sequencer's thread to hear.
     fn is_idle(&self) -> bool {
         let is_free = !self.is_shared && !self.writing && !self.stopping && self.stuck.is_none();
-        is_free && self.waiting.is_empty() && self.again.is_empty() && self.batch.is_empty()
+        let is_empty = self.waiting.is_empty() && self.again.is_empty() && self.batch.is_empty();
+        is_free && is_empty && self.teller.is_idle()
     }
 
     /// Decides those who have to be decided again, looks at what is due, and sends out what was built.
@@ -351,7 +407,7 @@ impl Line {
 
     /// Sends out what was built. An error says that it is time to end.
     fn ship(&mut self) -> Result<(), Ended> {
-        if self.batch.is_empty() {
+        let Some(job) = self.seal() else {
             if std::mem::take(&mut self.has_turn) {
                 self.send(Work::Pass)?;
             }
@@ -365,14 +421,35 @@ impl Line {
                 self.writing = true;
                 return self.send(Work::Job(Job { after, batch: None, waiting }));
             }
-            for one in waiting {
-                self.tell(one, Ok(()));
+            let tale = Tale::Replays(waiting);
+            return match self.teller.floor() {
+                Some(mut floor) => {
+                    floor.tell(tale);
+                    Ok(())
+                }
+                None => self.teller.hand_over(tale).map_err(|_| Ended),
+            };
+        };
+        // Those who come together are many: others may come meanwhile, and are prepared.
+        let is_alone =
+            !self.is_shared && matches!(&*job.waiting, [one] if !matches!(one, Waiting::Together(_)));
+        let teller = self.teller.clone();
+        match teller.floor().filter(|_| is_alone) {
+            Some(floor) => {
+                self.write_here(job, floor);
+                Ok(())
             }
-            return Ok(());
+            None => self.send(Work::Job(job)),
         }
+    }
+
+    /// What was built, on its way to the writer; nothing if there is nothing to write.
+    fn seal(&mut self) -> Option<Job> {
         let mut sequencer = self.desk.lock();
-        let full = std::mem::replace(&mut self.batch, sequencer.new_batch());
-        let Some(full) = full.seal() else { return Ok(()) };
+        if self.batch.is_empty() {
+            return None;
+        }
+        let full = std::mem::replace(&mut self.batch, sequencer.new_batch()).seal()?;
         sequencer.ship(full.head(), full.last_timestamp());
         self.batch = sequencer.new_batch();
         self.batch.use_room(std::mem::take(&mut self.room));
@@ -380,18 +457,28 @@ impl Line {
         (self.writing, self.has_turn) = (true, false);
         let waiting = std::mem::take(&mut self.waiting);
         self.shipped = Some((Instant::now(), waiting.len()));
-        // Those who come together are many: others may come meanwhile, and are prepared.
-        let is_alone = !self.is_shared && matches!(&*waiting, [one] if !matches!(one, Waiting::Together(_)));
-        let job = Job { after: full.after(), batch: Some(full), waiting };
-        if is_alone {
-            let pen = self.pen.clone();
-            let mut take = |message| {
-                self.take(message);
-                Ok(())
-            };
-            return pen.write(job, &mut take).map_err(|_| Ended);
+        Some(Job { after: full.after(), batch: Some(full), waiting })
+    }
+
+    /// Writes and tells on this thread.
+    fn write_here(&mut self, job: Job, mut floor: Floor<'_>) {
+        match self.pen.write(job) {
+            Outcome::Durable(tale, room) => {
+                let notice = floor.tell(tale);
+                drop(floor);
+                self.take(Message::Written(Written::Durable(room)));
+                if let Some(notice) = notice {
+                    self.take(Message::Ask(Waiting::Notice(notice)));
+                }
+            }
+            Outcome::Failed(why, waiting) => {
+                self.take(Message::Written(Written::Failed(why.clone())));
+                tell_failed(why, waiting, &self.watch);
+            }
+            Outcome::Overtaken(news, waiting) => {
+                self.take(Message::Written(Written::Overtaken { news, waiting }));
+            }
         }
-        self.send(Work::Job(job))
     }
 
     fn send(&self, work: Work) -> Result<(), Ended> {

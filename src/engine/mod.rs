@@ -38,6 +38,7 @@ mod shelf;
 mod speaking;
 mod standing;
 mod task;
+mod teller;
 mod threads;
 mod writer;
 

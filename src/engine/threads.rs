@@ -1,13 +1,14 @@
-//! One thread decides, one thread writes.
+//! One thread decides, one thread writes, one thread tells.
 //!
 //! The sequencer's thread takes messages one by one, decides each, and adds it to the batch it is building; whenever the
-//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced. One that
-//! came alone is written where it was decided: on the sequencer's thread, or on that of whoever asked. Where others append to the ledger too, a third thread waits for a hint
-//! that they did.
+//! writer is idle the batch goes out. So a batch holds all that came while the one before it was being synced, and while it
+//! is written the one before it is told. One that came alone is written and told where it was decided: on the sequencer's
+//! thread, or on that of whoever asked. Where others append to the ledger too, another thread waits for a hint that they
+//! did.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
@@ -17,9 +18,11 @@ use super::health::Health;
 use super::line::{Line, LineDesk};
 use super::record::Decided;
 use super::sequencer::Sequencer;
-use super::writer::{Writer, WriterDesk};
+use super::teller::{TellerDesk, TellerLine};
+use super::writer::{Around, Writer, WriterDesk};
 use super::{Ahead, EngineFault, Observer, Reply};
 use crate::ledger::{Batch, Bell, Entry, Follower, Head, Keeping, Log, Notice};
+use crate::limits;
 
 pub(super) enum Message {
     /// Somebody wants something decided.
@@ -171,17 +174,24 @@ pub(super) fn spawn(
         let (jobs, looking, health) = (jobs.clone(), looking.clone(), watch.health.clone());
         named("ledger-bell").spawn(move || ring(bell, &jobs, &looking, &health))?;
     }
-    let pen = Arc::new(WriterDesk::new(Writer::new(log, follower, watch.clone(), looking)));
-    let own = pen.clone();
-    let writer = named("ledger-writer").spawn(move || own.run(&work, &inbox))?;
-    let line = Arc::new(LineDesk::new(Line::new(desk, is_shared, pen, jobs.clone(), watch)));
+    let (tales, told) = sync_channel(limits::TALES_WAITING_MAX);
+    let telling = Arc::new(TellerDesk::new(follower, watch.clone()));
+    let (own, noticed) = (telling.clone(), inbox.clone());
+    let telling_thread = named("teller").spawn(move || own.run(&told, &noticed))?;
+    let teller = TellerLine::new(telling, tales);
+    let pen = Arc::new(WriterDesk::new(Writer::new(log, watch.clone(), looking)));
+    let line = Line::new(desk, is_shared, pen.clone(), jobs.clone(), teller.clone(), watch.clone());
+    let line = Arc::new(LineDesk::new(line));
+    let around = Around { line: line.clone(), teller, inbox, watch, is_shared };
+    let writer = named("ledger-writer").spawn(move || pen.run(&work, &around))?;
     let own = line.clone();
     let sequencer = named("sequencer").spawn(move || {
         own.run(&messages);
         // Gone if the writer has ended before it.
         let _ = jobs.send(Work::Stop);
     })?;
-    Ok((line, vec![sequencer, writer]))
+    // Each ends when the one before it has.
+    Ok((line, vec![sequencer, writer, telling_thread]))
 }
 
 /// Has the writer look whenever others may have appended what it has not seen; one look at a time.

@@ -1,8 +1,8 @@
-//! The writer: one batch after the other, and nobody is answered before it is durable.
+//! The writer: one batch after the other.
 //!
-//! It has a thread of its own, so that the next batch is prepared while the last one syncs. Where nobody else is in line
-//! there is nothing to prepare, and the sequencer's thread writes by itself: waking another thread twice would take
-//! about as long as the disk.
+//! It has a thread of its own, so that the next batch is prepared while the last one syncs, and takes that batch by itself
+//! when it is done: a disk that waits for two threads to wake is idle for as long as it takes to write. Where nobody else
+//! is in line there is nothing to prepare, and the sequencer's thread writes, or that of whoever asked.
 //!
 //! INVARIANT (taken in first): entries of others are told to those who follow only when the sequencer has taken them in,
 //! so that nothing it reads from the views is ahead of what it knows.
@@ -12,15 +12,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::line::LineDesk;
+use super::teller::{Floor, NobodyTells, Tale, TellerLine};
 use super::threads::{Job, Message, Waiting, Watch, Work, Written};
 use super::{Appended, EngineFault};
-use crate::ledger::{AppendFault, Batch, Entry, Follower, Head, Log};
+use crate::ledger::{AppendFault, Entry, Head, Log, Notice};
 use crate::limits;
-use crate::timestamp::Timestamp;
 
 pub(super) struct Writer {
     log: Box<dyn Log>,
-    follower: Box<dyn Follower>,
     watch: Watch,
     /// Is there a look in line, or under way?
     looking: Arc<AtomicBool>,
@@ -32,13 +32,25 @@ pub(super) struct Writer {
     end_seen: Option<Instant>,
 }
 
-/// The sequencer has gone.
+/// What became of a job.
+pub(super) enum Outcome {
+    /// It is durable: what there is to tell, and the room that its lines took.
+    Durable(Tale, String),
+    Failed(String, Vec<Waiting>),
+    /// Others have appended before it could be; those who wait for it are decided again.
+    Overtaken(Vec<Entry>, Vec<Waiting>),
+}
+
+/// The sequencer has gone, or the teller.
 pub(super) struct Gone;
 
-/// How the sequencer hears what became of its work.
-type Tell<'t> = &'t mut dyn FnMut(Message) -> Result<(), Gone>;
+impl From<NobodyTells> for Gone {
+    fn from(_: NobodyTells) -> Self {
+        Self
+    }
+}
 
-/// The writer, where its own thread or the sequencer's writes, one at a time.
+/// The writer, where its own thread writes or somebody who is alone, one at a time.
 pub(super) struct WriterDesk(Mutex<Writer>);
 
 impl WriterDesk {
@@ -53,34 +65,24 @@ impl WriterDesk {
     }
 
     /// Writes a batch on the caller's thread.
-    pub(super) fn write(&self, job: Job, tell: Tell<'_>) -> Result<(), Gone> {
-        self.lock().job(job, tell)
+    pub(super) fn write(&self, job: Job) -> Outcome {
+        self.lock().job(job)
     }
 
     /// The writer's own thread: does what comes, until there is nobody to tell.
-    pub(super) fn run(&self, work: &Receiver<Work>, done: &Sender<Message>) {
+    pub(super) fn run(&self, work: &Receiver<Work>, around: &Around) {
         const IDLE: Duration = Duration::from_millis(limits::IDLE_CHECK_MS);
-        let tell = &mut |message| done.send(message).map_err(|_| Gone);
         loop {
-            let work = work.recv_timeout(IDLE);
-            let mut writer = self.lock();
-            let done = match work {
-                Ok(Work::Job(job)) => writer.job(job, tell),
-                Ok(Work::Taken) => writer.taken(tell),
+            let done = match work.recv_timeout(IDLE) {
+                Ok(Work::Job(job)) => self.write_all(job, around),
+                Ok(Work::Taken) => self.lock().taken(around),
                 Ok(Work::Pass) => {
-                    writer.log.pass();
+                    self.lock().log.pass();
                     Ok(())
                 }
-                Ok(Work::Look(hint)) => {
-                    writer.looking.store(false, Ordering::Release);
-                    if hint.is_none_or(|sequence| sequence > writer.known.sequence) {
-                        writer.look(tell)
-                    } else {
-                        Ok(())
-                    }
-                }
+                Ok(Work::Look(hint)) => self.lock().look(hint, around),
                 // Nothing to write: a good time to see whether it could be.
-                Err(RecvTimeoutError::Timeout) => writer.idle(tell),
+                Err(RecvTimeoutError::Timeout) => self.lock().idle(around),
                 Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             };
             if done.is_err() {
@@ -88,96 +90,168 @@ impl WriterDesk {
             }
         }
     }
+
+    /// Writes a batch, and then those that were prepared meanwhile.
+    fn write_all(&self, job: Job, around: &Around) -> Result<(), Gone> {
+        let mut next = Some(job);
+        while let Some(job) = next {
+            // The writer is let go of before the line is asked for: whoever has that may want the writer.
+            let outcome = self.write(job);
+            next = around.settle(outcome)?;
+        }
+        Ok(())
+    }
+}
+
+/// Who is around the writer's thread.
+pub(super) struct Around {
+    pub(super) line: Arc<LineDesk>,
+    pub(super) teller: TellerLine,
+    pub(super) inbox: Sender<Message>,
+    pub(super) watch: Watch,
+    /// Others append to the ledger, too.
+    pub(super) is_shared: bool,
+}
+
+impl Around {
+    fn send(&self, message: Message) -> Result<(), Gone> {
+        self.inbox.send(message).map_err(|_| Gone)
+    }
+
+    /// Has everybody hear what became of a job, and gives the next one, if there is one already.
+    fn settle(&self, outcome: Outcome) -> Result<Option<Job>, Gone> {
+        match outcome {
+            Outcome::Durable(tale, room) if self.is_shared => {
+                self.teller.hand_over(tale)?;
+                self.send(Message::Written(Written::Durable(room)))?;
+            }
+            Outcome::Durable(tale, room) => return self.go_on(tale, Written::Durable(room)),
+            Outcome::Failed(why, waiting) => {
+                // The sequencer hears it first: whoever is told and tries again at once must find everything given back.
+                self.send(Message::Written(Written::Failed(why.clone())))?;
+                tell_failed(why, waiting, &self.watch);
+            }
+            Outcome::Overtaken(news, waiting) => {
+                self.send(Message::Written(Written::Overtaken { news, waiting }))?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the next batch, and has the one that is durable told: by the teller's thread if there is more to write, or
+    /// if others are still being told.
+    fn go_on(&self, tale: Tale, written: Written) -> Result<Option<Job>, Gone> {
+        // Asked for before the line is free: whoever finds nobody there speaks after this.
+        let floor = self.teller.floor();
+        let Some(mut line) = self.line.try_hold()? else {
+            // Whoever has it is deciding, so there will be more.
+            self.pass_on(floor, tale)?;
+            self.line.leave(written);
+            return self.send(Message::Look).map(|()| None);
+        };
+        let Some(job) = line.next(written) else {
+            // What is asked for again refers to what is told here, so it is told behind it.
+            let (replays, stops) = (line.replays(), line.is_stopping());
+            drop(line);
+            if let Some(mut floor) = floor {
+                let notice = floor.tell(tale);
+                floor.tell(Tale::Replays(replays));
+                drop(floor);
+                self.record(notice)?;
+            } else {
+                self.teller.hand_over(tale)?;
+                self.teller.hand_over(Tale::Replays(replays))?;
+            }
+            if stops {
+                self.send(Message::Look)?;
+            }
+            return Ok(None);
+        };
+        drop(line);
+        self.pass_on(floor, tale)?;
+        Ok(Some(job))
+    }
+
+    fn pass_on(&self, floor: Option<Floor<'_>>, tale: Tale) -> Result<(), NobodyTells> {
+        match floor {
+            Some(floor) => floor.pass_on(tale),
+            None => self.teller.hand_over(tale),
+        }
+    }
+
+    fn record(&self, notice: Option<Notice>) -> Result<(), Gone> {
+        notice.map_or(Ok(()), |notice| self.send(Message::Ask(Waiting::Notice(notice))))
+    }
+}
+
+/// Tells those who wait for a batch that failed.
+pub(super) fn tell_failed(why: String, waiting: Vec<Waiting>, watch: &Watch) {
+    let fault = EngineFault::NotDurable(why);
+    for one in waiting {
+        one.tell(Err(fault.clone()), &*watch.observer);
+    }
 }
 
 impl Writer {
-    pub(super) fn new(
-        log: Box<dyn Log>,
-        follower: Box<dyn Follower>,
-        watch: Watch,
-        looking: Arc<AtomicBool>,
-    ) -> Self {
+    pub(super) fn new(log: Box<dyn Log>, watch: Watch, looking: Arc<AtomicBool>) -> Self {
         let known = log.head();
-        Self { log, follower, watch, looking, known, untold: Vec::new(), end_seen: None }
+        Self { log, watch, looking, known, untold: Vec::new(), end_seen: None }
     }
 
-    fn job(&mut self, Job { after, batch, waiting }: Job, tell: Tell<'_>) -> Result<(), Gone> {
+    fn job(&mut self, Job { after, batch, waiting }: Job) -> Outcome {
         if after != self.known {
             // The sequencer was told of what came before it, and has not heard it yet.
-            return overtaken(Vec::new(), waiting, tell);
+            return Outcome::Overtaken(Vec::new(), waiting);
         }
-        let Some(batch) = batch else { return self.confirm(waiting, tell) };
-        self.watch.observer.append_begins();
+        let Some(batch) = batch else { return self.confirm(waiting) };
+        let (watch, entries, bytes) = (&self.watch, batch.entries().len(), batch.text().len());
+        watch.observer.append_begins();
         match self.log.append(after, &batch) {
-            Ok(()) => self.durable(batch, waiting, tell),
+            Ok(()) => {
+                watch.observer.append_ended(Appended::Durable { entries, bytes });
+                watch.health.set(Ok(()));
+                watch.health.is_current();
+                self.known = batch.head();
+                let (entries, room) = batch.into_parts();
+                Outcome::Durable(Tale::Batch { entries, waiting }, room)
+            }
             Err(AppendFault::Conflict { .. }) => {
-                self.watch.observer.append_ended(Appended::Overtaken);
+                watch.observer.append_ended(Appended::Overtaken);
                 match self.behind() {
-                    Ok(news) => overtaken(news, waiting, tell),
-                    Err(why) => self.failed(why, waiting, tell),
+                    Ok(news) => Outcome::Overtaken(news, waiting),
+                    Err(why) => self.failed(why, waiting),
                 }
             }
             Err(fault) => {
-                self.watch.observer.append_ended(Appended::Failed);
-                self.failed(fault.to_string(), waiting, tell)
+                watch.observer.append_ended(Appended::Failed);
+                self.failed(fault.to_string(), waiting)
             }
         }
+    }
+
+    fn failed(&self, why: String, waiting: Vec<Waiting>) -> Outcome {
+        self.watch.health.set(Err(why.clone()));
+        Outcome::Failed(why, waiting)
     }
 
     /// Those who follow look after what they keep only while it could be recorded.
-    fn idle(&mut self, tell: Tell<'_>) -> Result<(), Gone> {
+    fn idle(&mut self, around: &Around) -> Result<(), Gone> {
         let health = self.log.check().map_err(|fault| fault.to_string());
-        let notice = if health.is_ok() { self.follower.idle() } else { None };
+        let notice = if health.is_ok() { around.teller.idle() } else { None };
         self.watch.health.set(health);
-        notice.map_or(Ok(()), |notice| tell(Message::Ask(Waiting::Notice(notice))))
-    }
-
-    fn durable(&mut self, batch: Batch, mut waiting: Vec<Waiting>, tell: Tell<'_>) -> Result<(), Gone> {
-        let (entries, bytes) = (batch.entries().len(), batch.text().len());
-        self.watch.observer.append_ended(Appended::Durable { entries, bytes });
-        self.watch.health.set(Ok(()));
-        self.watch.health.is_current();
-        self.known = batch.head();
-        self.watch.health.set_head(batch.head().sequence, batch.last_timestamp());
-        // Answers are made ready on other threads while this one tells those who follow.
-        waiting.iter_mut().for_each(Waiting::tell_ahead);
-        // What a reply says is already where followers show it.
-        let notice = self.follower.durable(batch.entries());
-        for one in waiting {
-            one.tell(Ok(()), &*self.watch.observer);
-        }
-        if let Some(notice) = notice {
-            tell(Message::Ask(Waiting::Notice(notice)))?;
-        }
-        tell(Message::Written(Written::Durable(batch.into_room())))
-    }
-
-    /// A failure is the sequencer's to hear first: whoever is told and tries again at once must find everything given
-    /// back. A success is told to those who wait first.
-    fn failed(&mut self, why: String, waiting: Vec<Waiting>, tell: Tell<'_>) -> Result<(), Gone> {
-        self.watch.health.set(Err(why.clone()));
-        let sent = tell(Message::Written(Written::Failed(why.clone())));
-        for one in waiting {
-            one.tell(Err(EngineFault::NotDurable(why.clone())), &*self.watch.observer);
-        }
-        sent
+        around.record(notice)
     }
 
     /// Nothing is to be written, but what is said must be true of the ledger as it is now.
-    fn confirm(&mut self, waiting: Vec<Waiting>, tell: Tell<'_>) -> Result<(), Gone> {
+    fn confirm(&mut self, waiting: Vec<Waiting>) -> Outcome {
         match self.behind() {
-            Ok(news) if news.is_empty() => {
-                for one in waiting {
-                    one.tell(Ok(()), &*self.watch.observer);
-                }
-                tell(Message::Written(Written::Durable(String::new())))
-            }
-            Ok(news) => overtaken(news, waiting, tell),
-            Err(why) => self.failed(why, waiting, tell),
+            Ok(news) if news.is_empty() => Outcome::Durable(Tale::Replays(waiting), String::new()),
+            Ok(news) => Outcome::Overtaken(news, waiting),
+            Err(why) => self.failed(why, waiting),
         }
     }
 
-    /// What others have appended since; it is on its way to the sequencer when this returns.
+    /// What others have appended since; it is on its way to the sequencer when the caller returns.
     fn behind(&mut self) -> Result<Vec<Entry>, String> {
         let began = Instant::now();
         let behind = self.log.behind(self.known);
@@ -195,31 +269,27 @@ impl Writer {
         Ok(news)
     }
 
-    fn look(&mut self, tell: Tell<'_>) -> Result<(), Gone> {
+    fn look(&mut self, hint: Option<u64>, around: &Around) -> Result<(), Gone> {
+        self.looking.store(false, Ordering::Release);
+        if hint.is_some_and(|sequence| sequence <= self.known.sequence) {
+            return Ok(());
+        }
         // One that could not look tries again soon; its health says so meanwhile.
         match self.behind() {
-            Ok(news) if !news.is_empty() => tell(Message::News(news)),
+            Ok(news) if !news.is_empty() => around.send(Message::News(news)),
             _ => Ok(()),
         }
     }
 
-    /// Tells those who follow, and looks whether that was all.
-    fn taken(&mut self, tell: Tell<'_>) -> Result<(), Gone> {
+    /// Has those who follow hear what the sequencer has taken in.
+    fn taken(&mut self, around: &Around) -> Result<(), Gone> {
         let untold = std::mem::take(&mut self.untold);
-        let Some(last) = untold.last() else { return Ok(()) };
+        if untold.is_empty() {
+            return Ok(());
+        }
         if let Some(then) = self.end_seen.take() {
             self.watch.health.was_current(then);
         }
-        if let Some(time) = Timestamp::parse(&last.consensus_timestamp) {
-            self.watch.health.set_head(last.sequence, time);
-        }
-        if let Some(notice) = self.follower.durable(&untold) {
-            tell(Message::Ask(Waiting::Notice(notice)))?;
-        }
-        Ok(())
+        Ok(around.teller.hand_over(Tale::News(untold))?)
     }
-}
-
-fn overtaken(news: Vec<Entry>, waiting: Vec<Waiting>, tell: Tell<'_>) -> Result<(), Gone> {
-    tell(Message::Written(Written::Overtaken { news, waiting }))
 }

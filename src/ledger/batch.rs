@@ -64,11 +64,11 @@ impl Batch {
         }
     }
 
-    /// The room that its lines took, to be used again.
-    pub fn into_room(self) -> String {
+    /// The entries, and the room that its lines took, to be used again.
+    pub fn into_parts(self) -> (Vec<Entry>, String) {
         let mut room = self.text;
         room.clear();
-        room
+        (self.entries, room)
     }
 
     /// The entries, for those who follow the log.

@@ -1,0 +1,168 @@
+//! Tells what is durable: first those who follow, then those who wait, in the order of the ledger.
+//!
+//! Telling wakes as many threads as there are callers, and each of them has an answer to make. So while there is a next
+//! batch to write, a thread of its own tells, and the disk is not kept waiting. Where there is none, whoever wrote tells
+//! as well: waking one more thread would only take longer.
+//!
+//! INVARIANT (told in order): what is told went through the line to the teller's thread, or is told by somebody who has
+//! the floor, which is given only when nothing is in that line and goes before all that comes into it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::threads::{Message, Waiting, Watch};
+use crate::ledger::{Entry, Follower, Notice};
+use crate::timestamp::Timestamp;
+
+/// What there is to tell.
+pub(super) enum Tale {
+    /// A batch is durable.
+    Batch { entries: Vec<Entry>, waiting: Vec<Waiting> },
+    /// Others have appended these, and the sequencer has taken them in.
+    News(Vec<Entry>),
+    /// Nothing was written for these; what they are told of is durable.
+    Replays(Vec<Waiting>),
+}
+
+struct Teller {
+    follower: Box<dyn Follower>,
+    watch: Watch,
+}
+
+/// The teller, where its own thread tells, or whoever wrote.
+pub(super) struct TellerDesk {
+    teller: Mutex<Teller>,
+    /// How much was handed over and is not told yet.
+    untold: AtomicUsize,
+}
+
+/// The way to the teller, for those who write.
+#[derive(Clone)]
+pub(super) struct TellerLine {
+    desk: Arc<TellerDesk>,
+    /// Short: whoever hands over waits while the teller is behind, so that what is durable and not told stays bounded.
+    line: SyncSender<Tale>,
+}
+
+/// The teller's thread has gone.
+pub(super) struct NobodyTells;
+
+/// Everything that was handed over before is told, and nothing else is while this is held.
+pub(super) struct Floor<'t> {
+    line: &'t TellerLine,
+    /// Nothing once it was passed on.
+    teller: Option<MutexGuard<'t, Teller>>,
+}
+
+impl Drop for Floor<'_> {
+    fn drop(&mut self) {
+        if self.teller.take().is_some() {
+            self.line.desk.untold.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Floor<'_> {
+    /// Tells it now. Those who follow may want something recorded.
+    pub(super) fn tell(&mut self, tale: Tale) -> Option<Notice> {
+        self.teller.as_mut()?.tell(tale)
+    }
+
+    /// Has the teller's thread tell it, in this place.
+    pub(super) fn pass_on(mut self, tale: Tale) -> Result<(), NobodyTells> {
+        // Its place stays taken, and the thread must not wait for it.
+        self.teller = None;
+        self.line.line.send(tale).map_err(|_| NobodyTells)
+    }
+}
+
+impl TellerDesk {
+    pub(super) fn new(follower: Box<dyn Follower>, watch: Watch) -> Self {
+        Self { teller: Mutex::new(Teller { follower, watch }), untold: AtomicUsize::new(0) }
+    }
+
+    /// One that panicked in the middle of a tale has told a part of it; the next is whole again.
+    fn lock(&self) -> MutexGuard<'_, Teller> {
+        self.teller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The teller's own thread: tells what comes, until nobody is left who could hand anything over.
+    pub(super) fn run(&self, line: &Receiver<Tale>, noticed: &Sender<Message>) {
+        while let Ok(tale) = line.recv() {
+            let notice = self.lock().tell(tale);
+            self.untold.fetch_sub(1, Ordering::AcqRel);
+            if let Some(notice) = notice {
+                // A line that has ended records nothing more.
+                let _ = noticed.send(Message::Ask(Waiting::Notice(notice)));
+            }
+        }
+    }
+}
+
+impl TellerLine {
+    pub(super) fn new(desk: Arc<TellerDesk>, line: SyncSender<Tale>) -> Self {
+        Self { desk, line }
+    }
+
+    /// Is everything told?
+    pub(super) fn is_idle(&self) -> bool {
+        self.desk.untold.load(Ordering::Acquire) == 0
+    }
+
+    /// The floor, if everything is told.
+    pub(super) fn floor(&self) -> Option<Floor<'_>> {
+        let untold = &self.desk.untold;
+        untold.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        Some(Floor { line: self, teller: Some(self.desk.lock()) })
+    }
+
+    /// Has the teller's thread tell it, behind all that was handed over before.
+    pub(super) fn hand_over(&self, tale: Tale) -> Result<(), NobodyTells> {
+        self.desk.untold.fetch_add(1, Ordering::AcqRel);
+        self.line.send(tale).map_err(|_| NobodyTells)
+    }
+
+    /// Nothing was appended for a moment: those who follow may look after what they keep.
+    pub(super) fn idle(&self) -> Option<Notice> {
+        self.floor()?.teller.as_mut()?.follower.idle()
+    }
+}
+
+impl Teller {
+    fn tell(&mut self, tale: Tale) -> Option<Notice> {
+        match tale {
+            Tale::Batch { entries, mut waiting } => {
+                self.reached(&entries);
+                // Answers are made ready on other threads while this one tells those who follow.
+                waiting.iter_mut().for_each(Waiting::tell_ahead);
+                // What a reply says is already where followers show it.
+                let notice = self.follower.durable(&entries);
+                self.reply(waiting);
+                notice
+            }
+            Tale::News(entries) => {
+                self.reached(&entries);
+                self.follower.durable(&entries)
+            }
+            Tale::Replays(waiting) => {
+                self.reply(waiting);
+                None
+            }
+        }
+    }
+
+    fn reached(&self, entries: &[Entry]) {
+        if let Some(last) = entries.last()
+            && let Some(time) = Timestamp::parse(&last.consensus_timestamp)
+        {
+            self.watch.health.set_head(last.sequence, time);
+        }
+    }
+
+    fn reply(&self, waiting: Vec<Waiting>) {
+        for one in waiting {
+            one.tell(Ok(()), &*self.watch.observer);
+        }
+    }
+}
