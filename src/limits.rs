@@ -122,6 +122,10 @@ pub const IDLE_CHECK_MS: u64 = 500;
 /// How often the daemon looks at its own condition, to log what has changed.
 pub const CONDITION_LOOK_MS: u64 = 200;
 
+/// How often it is looked whether somebody waits for the disk on a thread of the runtime, and while nobody does.
+pub const ALONE_LOOK_MS: u64 = 10;
+pub const ALONE_LOOK_IDLE_MS: u64 = 100;
+
 /// How often full segments are looked at while nothing was heard of them.
 pub const SEALED_LOOK_MS: u64 = 500;
 
@@ -440,6 +444,8 @@ pub const GATHER_US_MAX: u64 = 3_000;
 
 /// Entries read at once from a database, rows deleted at once, and connections that are kept for the next question.
 pub const PG_READ_ENTRIES: u64 = 1_000;
+/// Looks whose entries were not taken in yet; there is no other before they are.
+pub const PG_LOOKS_UNTAKEN_MAX: usize = 8;
 pub const PG_PURGE_ROWS: u64 = 10_000;
 pub const PG_IDLE_LINKS_MAX: usize = 4;
 

@@ -107,6 +107,7 @@ impl Daemon {
             .max_blocking_threads(limits::BLOCKING_THREADS_MAX)
             .enable_all()
             .build()?;
+        look_after_those_alone(app.clone(), runtime.handle().clone())?;
         let served = runtime.block_on(async {
             let stop = stop()?;
             // Not a line earlier: whoever hears it may stop it at once, and a signal that nobody waits for yet would
@@ -135,9 +136,16 @@ impl Daemon {
 
 /// INVARIANT (one worker waits for the disk): a submit that comes alone is decided and written by the worker that read it, so
 /// there is always another one for everybody else, also on one processor. Telling the runtime that a worker blocks
-/// (`block_in_place`) would have it wake a thread for each submit, and costs more than the rest of the decision.
+/// (`block_in_place`) would have it wake a thread for each submit, and costs more than the rest of the decision. One that
+/// waits long is looked after.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(2, |processors| processors.get().max(2))
+}
+
+/// Has others heard while somebody waits for the disk on a thread of the runtime.
+fn look_after_those_alone(app: Arc<App>, runtime: tokio::runtime::Handle) -> std::io::Result<()> {
+    let look = move || app.alone.look_after(&runtime, || !*app.stopping.borrow());
+    std::thread::Builder::new().name("alone".into()).spawn(look).map(drop)
 }
 
 /// Ready when a signal says stop. SIGHUP has the rules read again, or says that the terminal is gone.

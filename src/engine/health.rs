@@ -15,7 +15,7 @@ pub(super) struct Health {
     time: AtomicI64,
     failing: AtomicBool,
     fault: Mutex<Option<String>>,
-    /// Why nothing more is decided, ever.
+    /// Why nothing more is decided, for now or for ever.
     stopped: Mutex<Option<String>>,
     /// When the end of a ledger that others append to was last seen.
     current: Option<Mutex<Instant>>,
@@ -57,6 +57,11 @@ impl Health {
     /// Nothing more is decided.
     pub(super) fn stop(&self, why: &str) {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+    }
+
+    /// It was only for a while.
+    pub(super) fn go_on(&self) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(super) fn set(&self, result: Result<(), String>) {

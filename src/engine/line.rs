@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::EngineFault;
 use super::sequencer::Sequencer;
 use super::teller::{Floor, Tale, TellerLine};
-use super::threads::{Asked, Job, Message, SequencerDesk, Waiting, Watch, Work, Written};
+use super::threads::{Asked, Job, Message, Overtaken, SequencerDesk, Waiting, Watch, Work, Written};
 use super::writer::{Gone, Outcome, WriterDesk, tell_failed};
 use crate::ledger::{BatchBuilder, Entry};
 use crate::limits;
@@ -54,10 +54,17 @@ pub(super) struct Line {
     /// The writer was overtaken and may be keeping its turn for us.
     has_turn: bool,
     stopping: bool,
-    /// What others appended could not be understood: nothing more is decided.
-    stuck: Option<EngineFault>,
+    /// What others appended could not be taken in: nothing is decided before it is.
+    stuck: Option<Stuck>,
     /// The sequencer's thread sleeps until a message comes.
     sleeps: bool,
+}
+
+/// Why nothing is decided.
+struct Stuck {
+    fault: EngineFault,
+    /// When it is tried again; never where it would come to the same.
+    again_at: Option<Instant>,
 }
 
 /// How long the sequencer's thread waits for a message.
@@ -158,9 +165,9 @@ impl Held<'_> {
         self.0.as_mut().map(|line| std::mem::take(&mut line.waiting)).unwrap_or_default()
     }
 
-    /// Is the end only waited for?
-    pub(super) fn is_stopping(&self) -> bool {
-        self.0.as_ref().is_none_or(|line| line.stopping)
+    /// Is there something for the sequencer's thread to do: to decide those who found no room, or to end?
+    pub(super) fn wants_the_sequencer(&self) -> bool {
+        self.0.as_ref().is_none_or(|line| line.stopping || !line.again.is_empty())
     }
 }
 
@@ -205,8 +212,10 @@ impl Line {
     fn patience(&mut self) -> Patience {
         const TICK: Duration = Duration::from_millis(limits::TICK_MS);
         self.sleeps = false;
-        if !self.again.is_empty() && !self.writing {
+        if !self.again.is_empty() && self.has_room() {
             Patience::None
+        } else if let Some(at) = self.stuck.as_ref().and_then(|stuck| stuck.again_at) {
+            Patience::For(at.saturating_duration_since(Instant::now()))
         } else if let Some(left) = self.gathers_for() {
             Patience::For(left)
         } else if self.desk.lock().has_deadlines() {
@@ -226,6 +235,10 @@ impl Line {
 
     /// Decides those who have to be decided again, looks at what is due, and sends out what was built.
     fn work(&mut self) -> Result<(), Ended> {
+        if self.stuck.as_ref().and_then(|stuck| stuck.again_at).is_some_and(|at| at <= Instant::now()) {
+            let news = std::mem::take(&mut self.news);
+            self.catch_up(news, Overtaken::default());
+        }
         while self.has_room()
             && let Some(waiting) = self.again.pop_front()
         {
@@ -272,7 +285,10 @@ impl Line {
     fn take(&mut self, message: Message) {
         match message {
             Message::Ask(waiting) if self.stopping => self.tell(waiting, Err(EngineFault::Stopped)),
-            Message::Ask(waiting) if !self.again.is_empty() => self.again.push_back(waiting),
+            // Behind those who are decided again, or while a full batch waits for the disk.
+            Message::Ask(waiting) if !self.again.is_empty() || !self.has_room() => {
+                self.again.push_back(waiting)
+            }
             Message::Ask(waiting) => self.decide(waiting),
             Message::Written(Written::Durable(room)) => {
                 self.writing = false;
@@ -283,7 +299,7 @@ impl Line {
                 self.gather();
                 if !self.news.is_empty() {
                     let news = std::mem::take(&mut self.news);
-                    self.catch_up(&news, Vec::new());
+                    self.catch_up(news, Overtaken::default());
                 }
             }
             Message::Written(Written::Failed(why)) => {
@@ -295,15 +311,15 @@ impl Line {
                     self.tell(one, Err(fault.clone()));
                 }
             }
-            Message::Written(Written::Overtaken { news, waiting }) => {
+            Message::Written(Written::Overtaken { news, overtaken }) => {
                 (self.writing, self.has_turn) = (false, true);
                 let mut all = std::mem::take(&mut self.news);
                 all.extend(news);
-                self.catch_up(&all, waiting);
+                self.catch_up(all, overtaken);
             }
             // What is on its way is too late, and its writer will say so.
-            Message::News(news) if self.writing => self.news.extend(news),
-            Message::News(news) => self.catch_up(&news, Vec::new()),
+            Message::News(news) if self.writing || self.stuck.is_some() => self.news.extend(news),
+            Message::News(news) => self.catch_up(news, Overtaken::default()),
             Message::Stop => self.stopping = true,
             // Whoever sent it wants it to look at what is due, which it does after every message.
             Message::Look => {}
@@ -311,21 +327,44 @@ impl Line {
     }
 
     /// Takes in what others appended. Everybody who was decided without it is decided again, in the same order.
-    fn catch_up(&mut self, news: &[Entry], overtaken: Vec<Waiting>) {
+    fn catch_up(&mut self, news: Vec<Entry>, Overtaken { mut waiting, was_read }: Overtaken) {
         let behind = std::mem::take(&mut self.waiting);
-        for one in overtaken.into_iter().chain(behind).rev() {
-            self.again.push_front(one);
-        }
+        behind.into_iter().rev().for_each(|one| self.again.push_front(one));
         self.give_back();
-        let taken = self.desk.lock().follow(news);
+        let taken = self.desk.lock().follow(&news);
         self.batch = self.desk.lock().new_batch();
         match taken {
-            // A writer that has gone has nobody to tell.
-            Ok(()) => drop(self.jobs.send(Work::Taken)),
+            Ok(()) => {
+                if self.stuck.take().is_some() {
+                    self.watch.health.go_on();
+                }
+                if let Some(last) = news.last() {
+                    // A writer that has gone has nobody to tell.
+                    let _ = self.jobs.send(Work::Taken(last.sequence));
+                }
+                if was_read {
+                    self.answer_as_read(std::mem::take(&mut waiting));
+                }
+            }
             Err(fault) => {
                 self.watch.health.stop(&fault.to_string());
-                self.stuck = Some(fault);
+                // What could not be read may be there in a moment; what cannot be understood will not change.
+                let is_passing = matches!(fault, EngineFault::NotDurable(_));
+                let pause = Duration::from_millis(limits::PG_POLL_MS);
+                self.stuck = Some(Stuck { fault, again_at: is_passing.then(|| Instant::now() + pause) });
+                self.news = news;
             }
+        }
+        waiting.into_iter().rev().for_each(|one| self.again.push_front(one));
+    }
+
+    /// Answers those for whom nothing has to be written by what was read after they had asked: true as of then. They would
+    /// wait for ever for a look that finds nothing new, while others append all the time.
+    fn answer_as_read(&mut self, waiting: Vec<Waiting>) {
+        waiting.into_iter().for_each(|one| self.decide(one));
+        if self.batch.is_empty() {
+            // Behind what it refers to, so through the writer.
+            let _ = self.jobs.send(Work::Tell(std::mem::take(&mut self.waiting)));
         }
     }
 
@@ -337,7 +376,7 @@ impl Line {
 
     /// Decides one, and has it wait until that is durable.
     fn decide(&mut self, waiting: Waiting) {
-        if let Some(fault) = &self.stuck {
+        if let Some(Stuck { fault, .. }) = &self.stuck {
             let fault = fault.clone();
             return self.tell(waiting, Err(fault));
         }
@@ -475,8 +514,8 @@ impl Line {
                 self.take(Message::Written(Written::Failed(why.clone())));
                 tell_failed(why, waiting, &self.watch);
             }
-            Outcome::Overtaken(news, waiting) => {
-                self.take(Message::Written(Written::Overtaken { news, waiting }));
+            Outcome::Overtaken(news, overtaken) => {
+                self.take(Message::Written(Written::Overtaken { news, overtaken }));
             }
         }
     }

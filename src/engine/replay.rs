@@ -18,7 +18,7 @@ use crate::timestamp::Timestamp;
 use crate::wire::{Envelope, Fact, Sender, StreamId};
 
 /// Reads decisions back from the ledger, group by group.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Replay {
     created: Option<(Facts, Option<Digest>, String)>,
 }

@@ -521,6 +521,17 @@ impl Sequencer {
         self.replay.entry(entry, &mut self.index, building)
     }
 
+    /// What is known of a group whose other entries come later.
+    pub(super) fn half_a_group(&self) -> Replay {
+        self.replay.clone()
+    }
+
+    /// What was taken in was not all of it, and is not known any more.
+    pub(super) fn unfollow(&mut self, group: Replay) {
+        self.give_back();
+        self.replay = group;
+    }
+
     /// What was taken in is durable.
     pub(super) fn followed(&mut self, head: Head, time: Timestamp) {
         self.ship(head, time);

@@ -44,8 +44,16 @@ pub(super) enum Written {
     /// Others have appended before it could be; those who wait for it are decided again.
     Overtaken {
         news: Vec<Entry>,
-        waiting: Vec<Waiting>,
+        overtaken: Overtaken,
     },
+}
+
+/// Those who have to be decided again.
+#[derive(Default)]
+pub(super) struct Overtaken {
+    pub(super) waiting: Vec<Waiting>,
+    /// Nothing had to be written for them, and the ledger was read up to its end after they had asked.
+    pub(super) was_read: bool,
 }
 
 /// Something that was decided, or has to be, with all that is needed to decide it again.
@@ -113,8 +121,10 @@ impl Waiting {
 /// What the writer is to do.
 pub(super) enum Work {
     Job(Job),
-    /// The sequencer knows all that was told to it as news: those who follow may hear of it now.
-    Taken,
+    /// The sequencer knows what was told to it as news, up to this entry: those who follow may hear of it now.
+    Taken(u64),
+    /// What these are told of is known to those who follow, or about to be.
+    Tell(Vec<Waiting>),
     /// There is nothing to append after all: others may go first.
     Pass,
     /// Others may have appended, up to this entry if there was a hint.

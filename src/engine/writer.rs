@@ -7,6 +7,7 @@
 //! INVARIANT (taken in first): entries of others are told to those who follow only when the sequencer has taken them in,
 //! so that nothing it reads from the views is ahead of what it knows.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::line::LineDesk;
 use super::teller::{Floor, NobodyTells, Tale, TellerLine};
-use super::threads::{Job, Message, Waiting, Watch, Work, Written};
+use super::threads::{Job, Message, Overtaken, Waiting, Watch, Work, Written};
 use super::{Appended, EngineFault};
 use crate::ledger::{AppendFault, Entry, Head, Log, Notice};
 use crate::limits;
@@ -27,9 +28,15 @@ pub(super) struct Writer {
     /// The last entry that was appended, or handed to the sequencer.
     known: Head,
     /// What was handed to the sequencer and not yet to those who follow.
-    untold: Vec<Entry>,
-    /// When that was read, if it went up to the end of the ledger.
-    end_seen: Option<Instant>,
+    untold: VecDeque<Seen>,
+}
+
+/// What one look found that others had appended; never nothing.
+struct Seen {
+    entries: Vec<Entry>,
+    last: u64,
+    /// When it was read, if it went up to the end of the ledger.
+    at_the_end: Option<Instant>,
 }
 
 /// What became of a job.
@@ -38,7 +45,7 @@ pub(super) enum Outcome {
     Durable(Tale, String),
     Failed(String, Vec<Waiting>),
     /// Others have appended before it could be; those who wait for it are decided again.
-    Overtaken(Vec<Entry>, Vec<Waiting>),
+    Overtaken(Vec<Entry>, Overtaken),
 }
 
 /// The sequencer has gone, or the teller.
@@ -75,7 +82,10 @@ impl WriterDesk {
         loop {
             let done = match work.recv_timeout(IDLE) {
                 Ok(Work::Job(job)) => self.write_all(job, around),
-                Ok(Work::Taken) => self.lock().taken(around),
+                Ok(Work::Taken(through)) => self.lock().taken(through, around),
+                Ok(Work::Tell(waiting)) => {
+                    around.teller.hand_over(Tale::Replays(waiting)).map_err(Gone::from)
+                }
                 Ok(Work::Pass) => {
                     self.lock().log.pass();
                     Ok(())
@@ -131,8 +141,8 @@ impl Around {
                 self.send(Message::Written(Written::Failed(why.clone())))?;
                 tell_failed(why, waiting, &self.watch);
             }
-            Outcome::Overtaken(news, waiting) => {
-                self.send(Message::Written(Written::Overtaken { news, waiting }))?;
+            Outcome::Overtaken(news, overtaken) => {
+                self.send(Message::Written(Written::Overtaken { news, overtaken }))?;
             }
         }
         Ok(None)
@@ -149,9 +159,13 @@ impl Around {
             self.line.leave(written);
             return self.send(Message::Look).map(|()| None);
         };
-        let Some(job) = line.next(written) else {
+        let next = line.next(written);
+        if line.wants_the_sequencer() {
+            self.send(Message::Look)?;
+        }
+        let Some(job) = next else {
             // What is asked for again refers to what is told here, so it is told behind it.
-            let (replays, stops) = (line.replays(), line.is_stopping());
+            let replays = line.replays();
             drop(line);
             if let Some(mut floor) = floor {
                 let notice = floor.tell(tale);
@@ -161,9 +175,6 @@ impl Around {
             } else {
                 self.teller.hand_over(tale)?;
                 self.teller.hand_over(Tale::Replays(replays))?;
-            }
-            if stops {
-                self.send(Message::Look)?;
             }
             return Ok(None);
         };
@@ -195,13 +206,13 @@ pub(super) fn tell_failed(why: String, waiting: Vec<Waiting>, watch: &Watch) {
 impl Writer {
     pub(super) fn new(log: Box<dyn Log>, watch: Watch, looking: Arc<AtomicBool>) -> Self {
         let known = log.head();
-        Self { log, watch, looking, known, untold: Vec::new(), end_seen: None }
+        Self { log, watch, looking, known, untold: VecDeque::new() }
     }
 
     fn job(&mut self, Job { after, batch, waiting }: Job) -> Outcome {
         if after != self.known {
             // The sequencer was told of what came before it, and has not heard it yet.
-            return Outcome::Overtaken(Vec::new(), waiting);
+            return Outcome::Overtaken(Vec::new(), Overtaken { waiting, was_read: false });
         }
         let Some(batch) = batch else { return self.confirm(waiting) };
         let (watch, entries, bytes) = (&self.watch, batch.entries().len(), batch.text().len());
@@ -218,7 +229,7 @@ impl Writer {
             Err(AppendFault::Conflict { .. }) => {
                 watch.observer.append_ended(Appended::Overtaken);
                 match self.behind() {
-                    Ok(news) => Outcome::Overtaken(news, waiting),
+                    Ok(news) => Outcome::Overtaken(news, Overtaken { waiting, was_read: false }),
                     Err(why) => self.failed(why, waiting),
                 }
             }
@@ -246,7 +257,10 @@ impl Writer {
     fn confirm(&mut self, waiting: Vec<Waiting>) -> Outcome {
         match self.behind() {
             Ok(news) if news.is_empty() => Outcome::Durable(Tale::Replays(waiting), String::new()),
-            Ok(news) => Outcome::Overtaken(news, waiting),
+            Ok(news) => {
+                let was_read = self.untold.back().is_some_and(|seen| seen.at_the_end.is_some());
+                Outcome::Overtaken(news, Overtaken { waiting, was_read })
+            }
             Err(why) => self.failed(why, waiting),
         }
     }
@@ -261,9 +275,9 @@ impl Writer {
             None => self.watch.health.is_current(),
             Some(last) => {
                 self.known = Head { sequence: last.sequence, running_hash: last.running_hash };
-                self.untold.extend_from_slice(&news);
                 // Others may append all the time, so that no look finds nothing new.
-                self.end_seen = ((news.len() as u64) < limits::PG_READ_ENTRIES).then_some(began);
+                let at_the_end = ((news.len() as u64) < limits::PG_READ_ENTRIES).then_some(began);
+                self.untold.push_back(Seen { entries: news.clone(), last: last.sequence, at_the_end });
             }
         }
         Ok(news)
@@ -271,7 +285,9 @@ impl Writer {
 
     fn look(&mut self, hint: Option<u64>, around: &Around) -> Result<(), Gone> {
         self.looking.store(false, Ordering::Release);
-        if hint.is_some_and(|sequence| sequence <= self.known.sequence) {
+        // One that cannot take in what was found is not given ever more of it.
+        let is_behind = self.untold.len() >= limits::PG_LOOKS_UNTAKEN_MAX;
+        if is_behind || hint.is_some_and(|sequence| sequence <= self.known.sequence) {
             return Ok(());
         }
         // One that could not look tries again soon; its health says so meanwhile.
@@ -281,15 +297,16 @@ impl Writer {
         }
     }
 
-    /// Has those who follow hear what the sequencer has taken in.
-    fn taken(&mut self, around: &Around) -> Result<(), Gone> {
-        let untold = std::mem::take(&mut self.untold);
-        if untold.is_empty() {
-            return Ok(());
+    /// Has those who follow hear what the sequencer has taken in, and no more.
+    fn taken(&mut self, through: u64, around: &Around) -> Result<(), Gone> {
+        while self.untold.front().is_some_and(|seen| seen.last <= through)
+            && let Some(seen) = self.untold.pop_front()
+        {
+            if let Some(then) = seen.at_the_end {
+                self.watch.health.was_current(then);
+            }
+            around.teller.hand_over(Tale::News(seen.entries))?;
         }
-        if let Some(then) = self.end_seen.take() {
-            self.watch.health.was_current(then);
-        }
-        Ok(around.teller.hand_over(Tale::News(untold))?)
+        Ok(())
     }
 }

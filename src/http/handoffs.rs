@@ -41,7 +41,8 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let delegated = candidate.is_delegated();
     let began = call.step(Step::Judge, began);
     // INVARIANT (one worker waits for the disk): whoever is alone is decided here, on the worker's own thread.
-    let (mut decided, shown) = match call.app.gateway.engine().decide_here(candidate.into()) {
+    let engine = call.app.gateway.engine();
+    let (mut decided, shown) = match call.app.alone.does(|| engine.decide_here(candidate.into())) {
         Here::Decided(result) => (result?, None),
         Here::InLine(candidate) => {
             // A caller that has gone away is told nothing; the decision stands all the same.
@@ -49,7 +50,7 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
             let (sender, shown) = oneshot::channel();
             let ahead = Box::new(move |decided| drop(ahead.send(decided)));
             let reply = Box::new(move |result| drop(sender.send(result)));
-            call.app.gateway.engine().submit_ahead(candidate, ahead, reply)?;
+            engine.submit_ahead(candidate, ahead, reply)?;
             match durable.await {
                 Ok(decided) => (decided, Some(shown)),
                 // It was decided before, or not at all.

@@ -7,6 +7,7 @@
 mod a2a;
 mod act_schemas;
 mod acts;
+mod alone;
 mod approvals;
 mod audit;
 mod batch;
@@ -56,6 +57,7 @@ use crate::gateway::{Gateway, Probe, RuleKeeper, SharedNonces, Sink};
 use crate::os::clock;
 use crate::push::Courier;
 use crate::settings::Settings;
+use alone::Alone;
 use health::ConditionLog;
 use limiter::Limiter;
 use reads::Readers;
@@ -80,6 +82,8 @@ pub struct App {
     pub(crate) rules: RuleKeeper,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
+    /// Who is decided on a thread of the runtime.
+    pub(crate) alone: Alone,
     limiter: Limiter,
     readers: Readers,
     nonces: Nonces,
@@ -124,6 +128,7 @@ impl App {
             rules,
             settings,
             metrics,
+            alone: Alone::default(),
             limiter,
             readers: Readers::default(),
             nonces: Nonces::since(clock::now()),
