@@ -6,6 +6,7 @@ mod people;
 mod proposing;
 mod remembering;
 mod reporting;
+mod sharing;
 mod speaking;
 
 use std::path::Path;

@@ -28,8 +28,12 @@ pub(super) struct Writer {
     /// The last entry that was appended, or handed to the sequencer.
     known: Head,
     /// What was handed to the sequencer and not yet to those who follow.
-    untold: VecDeque<Seen>,
+    untold: Untold,
 }
+
+/// Looks whose entries the sequencer has not taken in, as far as is known.
+#[derive(Default)]
+struct Untold(VecDeque<Seen>);
 
 /// What one look found that others had appended; never nothing.
 struct Seen {
@@ -203,10 +207,32 @@ pub(super) fn tell_failed(why: String, waiting: Vec<Waiting>, watch: &Watch) {
     }
 }
 
+impl Untold {
+    fn add(&mut self, news: &[Entry], at_the_end: Option<Instant>) {
+        if let Some(Entry { sequence: last, .. }) = news.last() {
+            self.0.push_back(Seen { entries: news.to_vec(), last: *last, at_the_end });
+        }
+    }
+
+    /// The first look, once the sequencer has taken in all of it, which goes up to this entry.
+    fn known(&mut self, through: u64) -> Option<Seen> {
+        if self.0.front()?.last <= through { self.0.pop_front() } else { None }
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.len() >= limits::PG_LOOKS_UNTAKEN_MAX
+    }
+
+    /// Did the last look go up to the end of the ledger?
+    fn is_at_the_end(&self) -> bool {
+        self.0.back().is_some_and(|seen| seen.at_the_end.is_some())
+    }
+}
+
 impl Writer {
     pub(super) fn new(log: Box<dyn Log>, watch: Watch, looking: Arc<AtomicBool>) -> Self {
         let known = log.head();
-        Self { log, watch, looking, known, untold: VecDeque::new() }
+        Self { log, watch, looking, known, untold: Untold::default() }
     }
 
     fn job(&mut self, Job { after, batch, waiting }: Job) -> Outcome {
@@ -258,7 +284,7 @@ impl Writer {
         match self.behind() {
             Ok(news) if news.is_empty() => Outcome::Durable(Tale::Replays(waiting), String::new()),
             Ok(news) => {
-                let was_read = self.untold.back().is_some_and(|seen| seen.at_the_end.is_some());
+                let was_read = self.untold.is_at_the_end();
                 Outcome::Overtaken(news, Overtaken { waiting, was_read })
             }
             Err(why) => self.failed(why, waiting),
@@ -277,7 +303,7 @@ impl Writer {
                 self.known = Head { sequence: last.sequence, running_hash: last.running_hash };
                 // Others may append all the time, so that no look finds nothing new.
                 let at_the_end = ((news.len() as u64) < limits::PG_READ_ENTRIES).then_some(began);
-                self.untold.push_back(Seen { entries: news.clone(), last: last.sequence, at_the_end });
+                self.untold.add(&news, at_the_end);
             }
         }
         Ok(news)
@@ -286,8 +312,7 @@ impl Writer {
     fn look(&mut self, hint: Option<u64>, around: &Around) -> Result<(), Gone> {
         self.looking.store(false, Ordering::Release);
         // One that cannot take in what was found is not given ever more of it.
-        let is_behind = self.untold.len() >= limits::PG_LOOKS_UNTAKEN_MAX;
-        if is_behind || hint.is_some_and(|sequence| sequence <= self.known.sequence) {
+        if self.untold.is_full() || hint.is_some_and(|sequence| sequence <= self.known.sequence) {
             return Ok(());
         }
         // One that could not look tries again soon; its health says so meanwhile.
@@ -299,14 +324,37 @@ impl Writer {
 
     /// Has those who follow hear what the sequencer has taken in, and no more.
     fn taken(&mut self, through: u64, around: &Around) -> Result<(), Gone> {
-        while self.untold.front().is_some_and(|seen| seen.last <= through)
-            && let Some(seen) = self.untold.pop_front()
-        {
+        while let Some(seen) = self.untold.known(through) {
             if let Some(then) = seen.at_the_end {
                 self.watch.health.was_current(then);
             }
             around.teller.hand_over(Tale::News(seen.entries))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::RunningHash;
+
+    #[test]
+    fn those_who_follow_are_told_of_a_look_when_all_of_it_is_known() {
+        let entry = |sequence| Entry {
+            sequence,
+            consensus_timestamp: String::new(),
+            running_hash: RunningHash::genesis("gw_test"),
+            wire: String::new(),
+        };
+        let mut untold = Untold::default();
+        untold.add(&[entry(1), entry(2)], None);
+        untold.add(&[entry(3), entry(4)], None);
+        let known = |untold: &mut Untold, through| {
+            std::iter::from_fn(|| untold.known(through)).map(|seen| seen.last).collect::<Vec<_>>()
+        };
+        assert_eq!(known(&mut untold, 1), [0; 0], "half a look is known");
+        assert_eq!(known(&mut untold, 2), [2], "the second look is not");
+        assert_eq!(known(&mut untold, 4), [4]);
     }
 }
