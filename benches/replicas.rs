@@ -25,7 +25,8 @@ use load::daemon::Daemon;
 use load::pgbench::Rows;
 use load::pgbench::cluster::{self, Cluster};
 use load::slow_link::slow_link;
-use load::{Load, Request, load, median, task_spec};
+use load::specs::direct;
+use load::{Load, Request, load, median};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -107,11 +108,11 @@ fn submit(replicas: &[Daemon], seconds: f64) -> Run {
     let requests: Vec<Request> = replicas
         .iter()
         .map(|one| {
-            Request::post("/v1/handoffs", &one.token, &task_spec("simulated")).answered(&[201], "\"allowed\"")
+            Request::post("/v1/handoffs", &one.token, &direct("simulated")).answered(&[201], "\"allowed\"")
         })
         .collect();
-    let servers: Vec<(&str, &Request)> =
-        replicas.iter().zip(&requests).map(|(one, request)| (&*one.address, request)).collect();
+    let servers: Vec<(&str, &[Request])> =
+        replicas.iter().zip(requests.chunks(1)).map(|(one, request)| (&*one.address, request)).collect();
     let load = load(&servers, CONNECTIONS, seconds);
     Run { load, again: (sum(again) - before.0) / (sum(appends) - before.1).max(1.0) }
 }

@@ -17,7 +17,9 @@
 //!
 //! Everything runs on one machine, the load included, each server in a process of its own. For each number of connections
 //! they all start anew; then they take turns, in several rounds, so that what else the machine does hits all alike. Read the
-//! ratios. A duplicate is never sent: every submit is a new handoff.
+//! ratios. A duplicate is never sent: every submit is a new handoff. Half of what is sent is in the orchestrator's own name,
+//! half in that of a person who signed for it: once when a server starts, and that holds for an hour, so rounds that take
+//! longer are refused.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,6 +32,7 @@
     reason = "a bench stops at the first surprise, and prints; it uses a part of what the tests have"
 )]
 
+mod checks;
 #[path = "../load/mod.rs"]
 mod load;
 mod memory;

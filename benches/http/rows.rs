@@ -2,16 +2,18 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::checks::{Knows, refuses, remembers};
 use super::load::daemon::Daemon;
 use super::load::pgbench::{Rows, cluster::Cluster};
 use super::load::process::{Process, settle, tied, usage};
-use super::load::{Load, Request, ask, load, report, task_spec};
+use super::load::specs::{delegated, direct, sealed, workspace};
+use super::load::{Load, Request, ask, load, report};
 use super::options::{Options, Peer};
 
 /// Has this program be the bare handler.
@@ -31,7 +33,7 @@ pub(crate) struct Row {
 }
 
 enum Server {
-    Http { address: String, request: Request, kept: Kept },
+    Http { address: String, requests: Vec<Request>, kept: Kept },
     Insert { rows: Rows },
 }
 
@@ -94,53 +96,41 @@ impl Row {
         let mut address = String::new();
         BufReader::new(process.stdout()).read_line(&mut address).unwrap();
         let address = address.trim().to_owned();
-        let request = Request::post("/", "none", &task_spec("simulated")).answered(&[200], "hs_bench_");
-        Self::http("bare", address, request, Kept::Process(process, None))
+        let requests = even(|spec| Request::post("/", "none", spec).answered(&[200], "hs_bench_"));
+        Self::http("bare", address, requests, Kept::Process(process, None))
     }
 
     fn daemon(name: &str) -> Self {
-        let daemon = Daemon::start(&[]);
-        let (address, token) = (daemon.address.clone(), daemon.token.clone());
-        let allowed = task_spec("simulated");
-        let request = match name {
-            "check" => {
-                let asked = |spec: &str| Request::post("/v1/handoffs/check", &token, spec);
-                refuses(&address, |spec| asked(spec).answered(&[200, 403], ""));
-                asked(&allowed).answered(&[200], "\"allowed\"")
-            }
-            "send" => {
-                let asked = |spec: &str| Request::post("/rpc", &token, &message(spec));
-                refuses(&address, |spec| asked(spec).answered(&[200], "\"rejected\""));
-                asked(&allowed).answered(&[200], "\"submitted\"")
-            }
-            _ => return Self::submit(name, daemon),
+        let program = env!("CARGO_BIN_EXE_handoffd");
+        if name == "submit" {
+            return Self::build(name, program);
+        }
+        let (daemon, token) = Daemon::start_with_callers(program);
+        let address = daemon.address.clone();
+        let requests = if name == "check" {
+            let asked = |spec: &str| Request::post("/v1/handoffs/check", &token, spec);
+            refuses(&address, Knows::Everything, |spec| asked(spec).answered(&[200], ""));
+            even(|spec| asked(spec).answered(&[200], "\"allowed\""))
+        } else {
+            let asked = |spec: &str| Request::post("/rpc", &token, &message(spec));
+            refuses(&address, Knows::Everything, |spec| asked(spec).answered(&[200], "\"rejected\""));
+            even(|spec| asked(spec).answered(&[200], "\"submitted\""))
         };
-        Self::http(name, address, request, Kept::Daemon(daemon))
+        Self::http(name, address, requests, Kept::Daemon(daemon))
     }
 
-    /// Another build of handoffd, for before and after.
+    /// Durable submits: to this build of handoffd, or to another, for before and after.
     fn build(name: &str, program: &str) -> Self {
-        Self::submit(name, Daemon::start_program(program, &[]))
-    }
-
-    fn submit(name: &str, daemon: Daemon) -> Self {
-        let (address, token) = (daemon.address.clone(), daemon.token.clone());
-        let asked = |spec: &str| Request::post("/v1/handoffs", &token, spec);
-        refuses(&address, |spec| asked(spec).answered(&[403], "\"denied\""));
-        let request = asked(&task_spec("simulated")).answered(&[201], "\"allowed\"");
-        remembers(&address, &request);
-        Self::http(name, address, request, Kept::Daemon(daemon))
+        let (daemon, token) = Daemon::start_with_callers(program);
+        let address = daemon.address.clone();
+        let requests = submits(&address, &token, Knows::Everything, true);
+        Self::http(name, address, requests, Kept::Daemon(daemon))
     }
 
     fn peer(peer: &Peer) -> Self {
-        let workspace = tempfile::tempdir().unwrap();
-        let init = Command::new(env!("CARGO_BIN_EXE_handoffd"))
-            .args(["init", "--workspace"])
-            .arg(workspace.path())
-            .output()
-            .unwrap();
-        assert!(init.status.success(), "{init:?}");
-        let schemas = workspace.path().join("docs/schemas");
+        let root = tempfile::tempdir().unwrap();
+        let token = workspace(root.path()).orchestrator;
+        let schemas = root.path().join("docs/schemas");
         std::fs::create_dir_all(&schemas).unwrap();
         let mut schema = std::fs::File::create(schemas.join("task-spec.schema.json")).unwrap();
         schema.write_all(SCHEMA).unwrap();
@@ -148,8 +138,8 @@ impl Row {
         let address = format!("127.0.0.1:{port}");
         let mut command = tied("sh");
         command.arg("-c").arg(format!("exec {}", peer.command)).stdout(Stdio::null());
-        command.env("HANDOFFD_WORKSPACE", workspace.path()).env("PORT", port.to_string());
-        command.env("TOKENS", json!({"bench": "decision-router"}).to_string());
+        command.env("HANDOFFD_WORKSPACE", root.path()).env("PORT", port.to_string());
+        command.env("TOKENS", json!({&token: "decision-router"}).to_string());
         let mut process = Process::start(&mut command);
         let began = Instant::now();
         while std::net::TcpStream::connect(&address).is_err() {
@@ -157,25 +147,23 @@ impl Row {
             assert!(began.elapsed() < Duration::from_secs(60), "{} did not start", peer.name);
             std::thread::sleep(Duration::from_millis(50));
         }
-        let asked = |spec: &str| Request::post("/v1/handoffs", "bench", spec);
-        refuses(&address, |spec| asked(spec).answered(&[403], "\"denied\""));
-        let request = asked(&task_spec("simulated")).answered(&[200, 201], "\"allowed\"");
-        if peer.is_durable {
-            remembers(&address, &request);
-        }
-        Self::http(&peer.name, address, request, Kept::Process(process, Some(workspace)))
+        let knows = if peer.is_durable { Knows::Everything } else { Knows::Policy };
+        let requests = submits(&address, &token, knows, peer.is_durable);
+        Self::http(&peer.name, address, requests, Kept::Process(process, Some(root)))
     }
 
     /// One that allows what is to be measured.
-    fn http(name: &str, address: String, mut request: Request, kept: Kept) -> Self {
-        request.renew();
-        let (status, answer) = ask(&address, &request);
-        request.hold(status, answer.as_bytes(), true);
+    fn http(name: &str, address: String, mut requests: Vec<Request>, kept: Kept) -> Self {
+        for request in &mut requests {
+            request.renew();
+            let (status, answer) = ask(&address, request);
+            request.hold(status, answer.as_bytes(), true);
+        }
         let root = match &kept {
             Kept::Daemon(daemon) => daemon.process.id(),
             Kept::Process(process, _) => process.id(),
         };
-        Self { name: name.to_owned(), root, server: Server::Http { address, request, kept } }
+        Self { name: name.to_owned(), root, server: Server::Http { address, requests, kept } }
     }
 
     fn insert(bytes: usize) -> Self {
@@ -199,7 +187,7 @@ impl Row {
                 })
             });
             let load = match &self.server {
-                Server::Http { address, request, .. } => load(&[(address, request)], connections, seconds),
+                Server::Http { address, requests, .. } => load(&[(address, requests)], connections, seconds),
                 Server::Insert { rows } => rows.insert(connections, seconds),
             };
             (load, watch.map(|watch| watch.join().unwrap()))
@@ -215,6 +203,23 @@ impl Row {
         let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
         files.map(|path| std::fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count()).sum()
     }
+}
+
+/// One request in the orchestrator's own name, and one in a person's, for the load to send in turn.
+fn even(asked: impl Fn(&str) -> Request) -> Vec<Request> {
+    vec![asked(&direct("simulated")), asked(&sealed(delegated()).to_string())]
+}
+
+/// Those of a server that is asked as handoffd is, once it was seen that it refuses what it should, and remembers.
+fn submits(address: &str, token: &str, knows: Knows, is_durable: bool) -> Vec<Request> {
+    let asked = |spec: &str| Request::post("/v1/handoffs", token, spec);
+    refuses(address, knows, |spec| asked(spec).answered(&[403, 422], ""));
+    let allows: &[u16] = if is_durable { &[201] } else { &[200] };
+    let requests = even(|spec| asked(spec).answered(allows, "\"allowed\""));
+    if is_durable {
+        remembers(address, &requests, asked);
+    }
+    requests
 }
 
 /// What a team would write first: read the body, parse it, answer.
@@ -243,34 +248,4 @@ fn message(spec: &str) -> String {
             "parts": [{"kind": "data", "data": spec}]},
     }})
     .to_string()
-}
-
-/// It refuses what nobody may do, and says why.
-fn refuses(address: &str, asked: impl Fn(&str) -> Request) {
-    let good = task_spec("simulated");
-    let bad = [
-        ("A2A_ROUTE_UNKNOWN", good.replace("crypto-sage.execution-plane.v1", "nowhere.v1")),
-        ("A2A_ROUTE_TARGET_MISMATCH", good.replace("\"crypto-sage\"", "\"stranger\"")),
-        ("A2A_ROUTE_CAPABILITY_MISMATCH", good.replace("\"execution-plane\"", "\"cooking\"")),
-    ];
-    for (code, spec) in bad {
-        assert_ne!(spec, good, "{code}");
-        let mut request = asked(&spec);
-        request.renew();
-        let (status, answer) = ask(address, &request);
-        request.hold(status, answer.as_bytes(), true);
-        assert!(answer.contains(code), "no {code} in {answer}");
-    }
-}
-
-/// It gives a decision again, and does not take the same key for something else.
-fn remembers(address: &str, request: &Request) {
-    let mut request = request.clone();
-    request.renew();
-    assert_eq!(ask(address, &request).0, 201);
-    let (status, answer) = ask(address, &request);
-    let body: serde_json::Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-    assert_eq!((status, &body["replayed"]), (200, &json!(true)), "{answer}");
-    let (status, answer) = ask(address, &request.with("0.25", "0.75"));
-    assert!(status == 409 && answer.contains("A2A_IDEMPOTENCY_CONFLICT"), "{status} {answer}");
 }

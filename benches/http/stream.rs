@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::load::daemon::Daemon;
-use super::load::{Connection, Request, report, task_spec};
+use super::load::specs::direct;
+use super::load::{Connection, Request, report};
 
 /// Submitters, how many they submit in a second altogether, and who follows. Paced, so that a slow stream shows as
 /// latency and not as fewer submits.
@@ -91,7 +92,7 @@ async fn stage(
     // The head of the stream is there: whatever comes now is told.
     until(|| seen.iter().all(|seen| seen.borrow().contains_key(&OPENED))).await;
     let pause = Duration::from_secs_f64(submitters as f64 / rate as f64);
-    let request = Request::post("/v1/handoffs", &daemon.token, &task_spec("simulated"));
+    let request = Request::post("/v1/handoffs", &daemon.token, &direct("simulated"));
     let submitting: Vec<_> = (0..submitters)
         .map(|n| {
             let first = Instant::now() + pause.mul_f64(n as f64 / submitters as f64);

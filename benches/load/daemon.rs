@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::process::{Process, tied};
+use super::specs::{Callers, workspace};
+use super::{Request, ask};
 
 pub(crate) struct Daemon {
     pub(crate) process: Process,
@@ -22,7 +24,22 @@ impl Daemon {
 
     /// The same of another build.
     pub(crate) fn start_program(program: &str, arguments: &[&str]) -> Self {
-        let workspace = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), program, arguments)
+    }
+
+    /// One that takes what is sent in a person's name, and the token of the orchestrator who sends it.
+    pub(crate) fn start_with_callers(program: &str) -> (Self, String) {
+        let root = tempfile::tempdir().unwrap();
+        let Callers { orchestrator, operator } = workspace(root.path());
+        let daemon = Self::start_in(root, program, &[]);
+        let phase = r#"{"phase": "gated-read", "reason": "the load has mentions in it"}"#;
+        let (status, answer) =
+            ask(&daemon.address, &Request::of("PUT", "/v1/mentions/phase", &operator, phase));
+        assert_eq!(status, 200, "{answer}");
+        (daemon, orchestrator)
+    }
+
+    fn start_in(workspace: tempfile::TempDir, program: &str, arguments: &[&str]) -> Self {
         let mut command = tied(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--workspace"]);
         let process = Process::start(command.arg(workspace.path()).args(arguments));

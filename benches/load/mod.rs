@@ -1,7 +1,7 @@
 //! The load that benches put on servers: clients that send one request after the other, each on a connection of its own,
 //! and look at every answer.
 //!
-//! Beside it, what a server needs: a process that ends with the bench (`process`), a daemon on a workspace of its own
+//! Beside it, what is sent (`specs`), and what a server needs: a process that ends with the bench (`process`), a daemon on a workspace of its own
 //! (`daemon`), PostgreSQL's own load (`pgbench`), and where figures are written for scripts/bench (`report`).
 
 pub(crate) mod daemon;
@@ -9,6 +9,7 @@ pub(crate) mod pgbench;
 pub(crate) mod process;
 pub(crate) mod report;
 pub(crate) mod slow_link;
+pub(crate) mod specs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,23 +18,13 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-pub(crate) const CANONICAL: &str = include_str!("../../docs/examples/taskspec-canonical.json");
+use specs::NUMBER;
 
-/// Where a new number comes into every request.
-const NUMBER: &str = "0000000000";
-
-/// Every so many answers one is looked at as a whole, and not only at its status: looking costs the load its time.
-const LOOK_EVERY: usize = 64;
+/// Every so many answers one is looked at as a whole, and not only at its status: looking costs the load its time. Odd, so
+/// that each of two requests in turn has its own.
+const LOOK_EVERY: usize = 63;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
-
-/// The canonical TaskSpec, with a new handoffId and idempotencyKey each time that it is sent.
-pub(crate) fn task_spec(mode: &str) -> String {
-    CANONICAL
-        .replace("hs_20260218_router_0001", &format!("hs_bench_{NUMBER}"))
-        .replace("idem_swap_cycle_9001", &format!("idem_bench_{NUMBER}"))
-        .replace("\"mode\": \"simulated\"", &format!("\"mode\": \"{mode}\""))
-}
 
 /// A request with room for a number in every id, and where those rooms are.
 #[derive(Clone)]
@@ -47,8 +38,12 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn post(path: &str, token: &str, body: &str) -> Self {
+        Self::of("POST", path, token, body)
+    }
+
+    pub(crate) fn of(method: &str, path: &str, token: &str, body: &str) -> Self {
         let text = format!(
-            "POST {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
@@ -162,16 +157,18 @@ impl Load {
     }
 }
 
-/// Loads each server with so many connections, all from one thread.
-pub(crate) fn load(servers: &[(&str, &Request)], connections: usize, seconds: f64) -> Load {
+/// Loads each server with so many connections, all from one thread. Each connection sends its requests in turn, and every
+/// other one begins with another: of all that is sent, each is an even share.
+pub(crate) fn load(servers: &[(&str, &[Request])], connections: usize, seconds: f64) -> Load {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let began = Instant::now();
     let until = began + Duration::from_secs_f64(seconds);
     let mut latencies: Vec<u32> = runtime.block_on(async {
         let each = servers.iter().flat_map(|server| std::iter::repeat_n(server, connections));
         let clients: Vec<_> = each
-            .map(|(address, request)| {
-                tokio::spawn(client((*address).to_owned(), Request::clone(request), until))
+            .enumerate()
+            .map(|(first, (address, requests))| {
+                tokio::spawn(client((*address).to_owned(), requests.to_vec(), first, until))
             })
             .collect();
         let mut all = Vec::new();
@@ -185,13 +182,15 @@ pub(crate) fn load(servers: &[(&str, &Request)], connections: usize, seconds: f6
     Load { elapsed_s, latencies }
 }
 
-async fn client(address: String, mut request: Request, until: Instant) -> Vec<u32> {
+async fn client(address: String, mut requests: Vec<Request>, first: usize, until: Instant) -> Vec<u32> {
     let mut connection = Connection::open(&address).await;
     let mut latencies = Vec::new();
+    let kinds = requests.len();
     while Instant::now() < until {
+        let request = &mut requests[(first + latencies.len()) % kinds];
         request.renew();
         let began = Instant::now();
-        let (status, answer) = connection.ask(&request).await;
+        let (status, answer) = connection.ask(request).await;
         let took = began.elapsed();
         request.hold(status, answer, latencies.len() % LOOK_EVERY == 0);
         latencies.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
