@@ -28,7 +28,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Ruling, Setup, ViewsPast};
+use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Report, Ruling, Setup, ViewsPast};
 use handoffd::gateway::Gateway;
 use handoffd::ledger::{Entries, Entry, Follower, Log as _, Notice, RealDisk, SegmentLog, Source};
 use handoffd::os::world::RealWorld;
@@ -36,6 +36,7 @@ use handoffd::policy::{PolicySet, Workspace};
 use handoffd::state::{Publisher, StateFollower, StateView};
 use handoffd::timestamp::Timestamp;
 use handoffd::views::{Reader, Views};
+use handoffd::wire::SentEvent;
 use serde_json::json;
 
 #[global_allocator]
@@ -248,28 +249,36 @@ fn start_remembering(memory: &Path) -> (EngineHandle, JoinHandle<()>) {
 
 /// Submits from 64 threads, numbered from `from` on.
 fn submit_many(engine: &EngineHandle, policies: &Arc<PolicySet>, from: usize, decisions: usize, mode: &str) {
+    each(from, decisions, |n| {
+        submit_as(engine, policies, "growth", n, mode);
+    });
+}
+
+/// Does it for so many numbers from `from` on, from 64 threads.
+fn each(from: usize, count: usize, act: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(from);
     std::thread::scope(|scope| {
         for _ in 0..64 {
             scope.spawn(|| {
                 loop {
                     let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= from + decisions {
+                    if n >= from + count {
                         return;
                     }
-                    submit_as(engine, policies, "growth", n, mode);
+                    act(n);
                 }
             });
         }
     });
 }
 
-/// What a decision costs when there are many already, and how long a restart takes.
+/// What a decision costs when there are many already, and how long a restart takes. Start-up and memory are of the ledger as
+/// it is named. Rounds add to it, so a small one is put back before each, and a large one becomes longer by a fifth at most.
 fn growth(policies: &Arc<PolicySet>, is_quick: bool) {
     const ROUNDS: usize = 7;
-    const DECISIONS: usize = 3_000;
+    const DECISIONS_MAX: usize = 3_000;
     println!(
-        "\nentries so far  decisions/s at 64 (median of {ROUNDS})  CPU us/decision  start-up ms  resident MiB then"
+        "\nentries  decisions a round  decisions/s at 64 (median of {ROUNDS})  CPU us/decision  start-up ms  resident MiB then"
     );
     let directory = tempfile::tempdir_in(".").unwrap();
     let memory = directory.path().join("memory");
@@ -283,27 +292,54 @@ fn growth(policies: &Arc<PolicySet>, is_quick: bool) {
         engine.stop();
         thread.join().unwrap();
         let at = total * 3;
-        let (engine, thread) = start_remembering(&memory);
-        let spent = cpu_ms();
+        let (started, resident) = in_a_process_of_its_own("engine", directory.path());
+        let is_small = *target < 10_000;
+        let decisions = if is_small { target / 3 } else { (target / 100).min(DECISIONS_MAX) };
+        let mut spent = 0;
         let mut rates: Vec<f64> = (0..ROUNDS)
             .map(|_| {
-                let begun = Instant::now();
-                submit_many(&engine, policies, total, DECISIONS, "simulated");
-                total += DECISIONS;
-                rate(DECISIONS, begun.elapsed())
+                let copy = tempfile::tempdir_in(".").unwrap();
+                let here = if is_small { copy.path() } else { &memory };
+                if is_small {
+                    copy_files(&memory, here);
+                }
+                let (engine, thread) = start_remembering(here);
+                let (before, begun) = (cpu_ms(), Instant::now());
+                submit_many(&engine, policies, total, decisions, "simulated");
+                let rate = rate(decisions, begun.elapsed());
+                engine.stop();
+                thread.join().unwrap();
+                spent += cpu_ms() - before;
+                total += if is_small { 0 } else { decisions };
+                rate
             })
             .collect();
-        engine.stop();
-        thread.join().unwrap();
-        let spent = (cpu_ms() - spent) * 1_000 / (ROUNDS * DECISIONS) as u64;
+        let spent = spent * 1_000 / (ROUNDS * decisions) as u64;
         rates.sort_unstable_by(f64::total_cmp);
-        let (started, resident) = in_a_process_of_its_own("engine", directory.path());
-        println!("{at:>14}  {:>30.0}  {spent:>15}  {started:>11}  {resident:>17}", rates[ROUNDS / 2]);
+        println!(
+            "{at:>7}  {decisions:>17}  {:>30.0}  {spent:>15}  {started:>11}  {resident:>17}",
+            rates[ROUNDS / 2]
+        );
         report::tell(
             "growth",
-            json!({"entries": at, "rate": rates[ROUNDS / 2], "rate_min": rates[0], "rate_max": rates[ROUNDS - 1],
-                "cpu_us": spent, "start_ms": started, "resident_mib": resident}),
+            json!({"entries": at, "decisions": decisions, "rounds": ROUNDS, "rate": rates[ROUNDS / 2],
+                "rate_min": rates[0], "rate_max": rates[ROUNDS - 1], "cpu_us": spent, "start_ms": started,
+                "resident_mib": resident}),
         );
+    }
+}
+
+/// A directory with all that is in it.
+fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let there = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_files(&path, &there);
+        } else {
+            fs::copy(&path, &there).unwrap();
+        }
     }
 }
 
@@ -333,9 +369,11 @@ fn gateway(policies: &Arc<PolicySet>) {
     println!("{:>24}: started in {started} ms, {resident} MiB resident", "with views made again");
 }
 
-/// Throughput with the state file, when so many handoffs are in it.
+/// Throughput with the state file, when so many handoffs are in it. Each that is allowed is cancelled at once, so that there
+/// stay as many as there were, and one more for each thread at most.
 fn active(policies: &Arc<PolicySet>, is_quick: bool) {
-    println!("\nactive handoffs  decisions/s at 64 with the state file (median of 5)");
+    const DECISIONS: usize = 3_000;
+    println!("\nactive handoffs  allowed and cancelled/s at 64 with the state file (median of 5)");
     let counts = [10, 1_000, 10_000_usize];
     for count in &counts[..counts.len() - usize::from(is_quick)] {
         let count = *count;
@@ -345,20 +383,36 @@ fn active(policies: &Arc<PolicySet>, is_quick: bool) {
                 let engine = start(directory.path(), true);
                 submit_many(&engine, policies, 0, count, "simulated");
                 let begun = Instant::now();
-                // Refused ones: the handoffs under way stay as many as they are.
-                submit_many(&engine, policies, count, 3_000, "live");
-                let rate = rate(3_000, begun.elapsed());
+                each(count, DECISIONS, |n| {
+                    submit_as(&engine, policies, "growth", n, "simulated");
+                    cancel(&engine, "growth", n);
+                });
+                let rate = rate(DECISIONS, begun.elapsed());
                 engine.stop();
                 rate
             })
             .collect();
         rates.sort_unstable_by(f64::total_cmp);
-        println!("{count:>15}  {:>49.0}", rates[2]);
+        println!("{count:>15}  {:>59.0}", rates[2]);
         report::tell(
             "active",
-            json!({"handoffs": count, "rate": rates[2], "rate_min": rates[0], "rate_max": rates[4]}),
+            json!({"handoffs": count, "decisions": DECISIONS, "rate": rates[2], "rate_min": rates[0], "rate_max": rates[4]}),
         );
     }
+}
+
+/// The source takes back what was allowed.
+fn cancel(engine: &EngineHandle, name: &str, n: usize) {
+    let handoff_id = format!("hs_{name}_{n:08}");
+    let event = json!({
+        "wire": "1.1", "wire_id": format!("wire_{name}{n:08}"), "type": "task.cancelled", "ts": "2026-02-18T19:38:05Z",
+        "sender": "agent:decision-router", "payload": {"reason": "not needed"},
+        "state": {"category": "canceled", "terminal": true},
+        "stream": {"stream_id": format!("task:{handoff_id}:attempt:1"), "stream_seq": 4,
+            "context_id": "corr_strategy_cycle_9001", "correlation_id": "corr_strategy_cycle_9001"},
+    });
+    let event = SentEvent::parse(&event.to_string()).unwrap();
+    engine.report_and_wait(Report { handoff_id, event }).unwrap().unwrap();
 }
 
 /// Starts this program again to start the engine or a gateway there, and reads how long it took, in

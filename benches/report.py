@@ -107,13 +107,14 @@ def markdown(results):
     if results["stream"]:
         parts += ["### From the commit to who follows", stream(results["stream"])]
     if results["growth"]:
-        heads = ["entries in the ledger", "decisions/s (spread)", "CPU per decision", "start-up", "resident then"]
-        lines = [[f"{one['entries']:,}", spread(one), f"{one['cpu_us']} µs", f"{one['start_ms']} ms", f"{one['resident_mib']} MiB"]
+        heads = ["entries in the ledger", "start-up", "resident then", "decisions submitted", "decisions/s (spread)", "CPU per decision"]
+        lines = [[f"{one['entries']:,}", f"{one['start_ms']} ms", f"{one['resident_mib']} MiB",
+                  f"{one['rounds']} × {one['decisions']:,}", spread(one), f"{one['cpu_us']} µs"]
                  for one in results["growth"]]
         parts += ["### With history", table(heads, lines)]
     if results["active"]:
         lines = [[f"{one['handoffs']:,}", spread(one)] for one in results["active"]]
-        parts += ["### With handoffs under way", table(["active handoffs", "decisions/s (spread)"], lines)]
+        parts += ["### With handoffs under way", table(["active handoffs", "allowed and cancelled/s (spread)"], lines)]
     return "\n\n".join(parts)
 
 
