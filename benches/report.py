@@ -15,6 +15,7 @@ import os
 import pathlib
 import platform
 import re
+import statistics
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -149,20 +150,51 @@ def aims(rows):
     return table(["of the bare handler", "aim", "measured", ""], lines)
 
 
+# What is as durable as submit, and the rows of it: of one that was run in several ways, the better one counts.
+DURABLE = [("FastAPI service", ("fastapi", "fastapi-1")), ("Fastify service", ("fastify", "fastify-1")),
+           ("PostgreSQL insert", ("insert",))]
+
+
+def factors(rows, names, connections):
+    """How many times as many durable decisions as the better one of these: the middle, the smallest and the largest of all
+    rounds, each beside the same round of the other. Nothing if it was not run."""
+    there = [rows[name, connections] for name in names if (name, connections) in rows]
+    if not there:
+        return None
+    better = max(there, key=lambda row: row["rate"])
+    each = [own / other for own, other in zip(rows["submit", connections]["rates"], better["rates"])]
+    return statistics.median(each), min(each), max(each)
+
+
 def beside(rows, levels):
-    """How many times as many durable decisions as each peer; of one that was run in several ways, as the better one."""
-    lines = []
-    for title, names in (
-        ("FastAPI service", ("fastapi", "fastapi-1")),
-        ("Fastify service", ("fastify", "fastify-1")),
-        ("PostgreSQL insert", ("insert",)),
-    ):
-        better = lambda connections: max(
-            (rows[name, connections]["rate"] for name in names if (name, connections) in rows), default=None)
-        if all(better(connections) for connections in levels):
-            factor = lambda connections: rows["submit", connections]["rate"] / better(connections)
-            lines.append([f"submit, to {title}", *(f"{factor(connections):.2f} ×" for connections in levels)])
-    return table(["requests/s", *(f"at {connections}" for connections in levels)], lines)
+    measured = {title: [factors(rows, names, connections) for connections in levels] for title, names in DURABLE}
+    measured = {title: each for title, each in measured.items() if all(each)}
+    lines = [[f"submit, to {title}", *(f"{middle:.2f} × ({low:.2f} to {high:.2f})" for middle, low, high in each)]
+             for title, each in measured.items()]
+    return plainly(measured, levels) + "\n\n" + table(
+        ["times the requests/s (spread)", *(f"at {connections}" for connections in levels)], lines)
+
+
+def plainly(measured, levels):
+    """Where submit is not ahead, before anybody has to look for it in a table."""
+    behind, unsure = [], []
+    for title, each in measured.items():
+        for kind, holds in ((behind, lambda middle, low: middle <= 1), (unsure, lambda middle, low: low <= 1 < middle)):
+            at = [str(connections) for connections, (middle, low, _) in zip(levels, each) if holds(middle, low)]
+            if at:
+                kind.append(f"{title} at {listed(at)} connection{'' if at == ['1'] else 's'}")
+    if not behind and not unsure:
+        return "`submit` is ahead of each of them at every number of connections, in every round."
+    words = []
+    if behind:
+        words.append(f"**`submit` is not ahead of {listed(behind)}.**")
+    if unsure:
+        words.append(f"It is ahead in the middle, but not in every round, of {listed(unsure)}.")
+    return " ".join([*words, "Everywhere else it is ahead, in every round."])
+
+
+def listed(words):
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def stream(stages):
