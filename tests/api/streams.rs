@@ -24,6 +24,10 @@ impl Event {
     pub(crate) fn json(&self) -> Json {
         serde_json::from_str(&self.data).unwrap()
     }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.data
+    }
 }
 
 /// A stream that is being read.

@@ -70,7 +70,7 @@ impl Garden {
         garden
     }
 
-    fn plant(&self, place: &'static str) -> String {
+    pub(super) fn plant(&self, place: &'static str) -> String {
         self.canaries.plant(place)
     }
 
@@ -137,11 +137,10 @@ impl Garden {
                 .header(NAMES[n % 6], &self.plant(HEADER))
                 .header("traceparent", TRACEPARENT);
             // Without a token, with a wrong one, with one in another form.
-            let wrong = self.plant(TOKEN);
             let request = match n % 3 {
                 0 => request.header("Authorization", &format!("Basic {}", self.plant(HEADER))),
-                1 => request.token(&wrong),
-                _ => request.token(&format!("hd_{wrong}")),
+                1 => request.token(&self.plant(TOKEN)),
+                _ => request.token(&format!("hd_{}", self.plant(TOKEN))),
             };
             let reply = send(self.daemon.address, &request);
             self.canaries.look(Surface::Stranger, &target, &reply.text());
@@ -178,7 +177,7 @@ impl Garden {
     }
 
     /// A TaskSpec with a canary in every member that says what the work is.
-    fn loaded(&self) -> Json {
+    pub(super) fn loaded(&self) -> Json {
         let mut spec = spec("unnamed_0001");
         self.name(&mut spec);
         self.load(&mut spec);
@@ -186,7 +185,7 @@ impl Garden {
         spec
     }
 
-    fn name(&self, spec: &mut Json) {
+    pub(super) fn name(&self, spec: &mut Json) {
         const IDS: &str = "handoffId, correlationId, idempotencyKey";
         spec["handoffId"] = format!("hs_{}", self.plant(IDS)).into();
         spec["correlationId"] = self.plant(IDS).into();
@@ -194,7 +193,7 @@ impl Garden {
         spec["audit"]["idempotencyKey"] = self.plant(IDS).into();
     }
 
-    fn load(&self, spec: &mut Json) {
+    pub(super) fn load(&self, spec: &mut Json) {
         const DONE: &str = "acceptance.doneWhen, acceptance.expectedArtifacts";
         const INPUT: &str = "intent.input, names and values";
         spec["intent"]["summary"] = self.plant("intent.summary").into();
@@ -263,7 +262,7 @@ impl Garden {
                 }
             });
             let proof = spec["authorship"]["envelope"]["proof"]["signature"].as_str().unwrap();
-            self.canaries.is("an envelope's signature", proof);
+            self.canaries.is(SIGNATURE, proof);
             self.ask(&self.router, "POST", "/v1/handoffs", &spec, status);
             if status == 201 {
                 let marked = json!({"handoffId": spec["handoffId"], "reason": self.plant(REASON)});
@@ -328,7 +327,6 @@ impl Garden {
     /// What is said over A2A, and where a client wants to be told.
     pub(super) fn over_a2a(&mut self) {
         const MESSAGE: &str = "an A2A message, its text and its data";
-        const HOOK: &str = "a webhook: its path, its token, its credentials";
         // Nobody listens there, so that what is told of failed deliveries is seen, too.
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         for n in 0..4 {
@@ -381,12 +379,14 @@ const HEADER: &str = "headers: Authorization, Cookie, User-Agent, Referer and ot
 const QUERY: &str = "a query, or a path that leads nowhere";
 const SIGNED: &str = "a signed request: its nonce, its signature";
 const AUDIT: &str = "audit.requestId, audit.traceId";
-const REVIEW: &str = "proposed_by, review_reason";
-const REFUSED: &str = "a body that was not taken: torn, or with members that nobody knows";
+pub(super) const REVIEW: &str = "proposed_by, review_reason";
+pub(super) const SIGNATURE: &str = "an envelope's signature";
+pub(super) const HOOK: &str = "a webhook: its path, its token, its credentials";
+pub(super) const REFUSED: &str = "a body that was not taken: torn, or with members that nobody knows";
 pub(super) const REASON: &str =
     "an operator's reason: freeze, phase, gate, rollback, block, grant, approval, false positive";
 
-fn event(
+pub(super) fn event(
     spec: &Json,
     seq: u64,
     kind: &str,
@@ -395,7 +395,7 @@ fn event(
     payload: Json,
 ) -> Json {
     json!({
-        "wire": "1.1", "wire_id": format!("wire_canary{seq:04}{}", kind.replace('.', "")), "type": kind,
+        "wire": "1.1", "wire_id": format!("wire_{}{seq:04}", spec["handoffId"].as_str().unwrap().trim_start_matches("hs_")), "type": kind,
         "ts": "2026-02-18T19:38:05Z", "sender": format!("agent:{agent}"), "payload": payload,
         "state": {"category": category, "terminal": terminal},
         "stream": {"stream_id": format!("task:{}:attempt:1", spec["handoffId"].as_str().unwrap()),
