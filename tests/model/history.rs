@@ -327,7 +327,7 @@ impl Both {
         let dry = self.chance.percent(10);
         let now = self.now();
         if dry {
-            self.check_dry(&spec, &submitter);
+            self.check_dry(&spec, &submitter, now);
         }
         let found = said(&self.engine.submit_and_wait(candidate).unwrap());
         let expected = self.model.submit(&spec, &submitter, (!is_stale).then_some(judged_at), now);
@@ -337,12 +337,18 @@ impl Both {
             *self.tally.entry(code).or_default() += 1;
         }
         *self.tally.entry("replayed").or_default() += usize::from(found.replayed);
+        if spec["taskSpecVersion"] == "1.1" {
+            let is_allowed = usize::from(found.decision == "allowed");
+            let is_refused = usize::from(found.codes.contains("A2A_TASKSPEC_INVALID"));
+            *self.tally.entry("allowed of 1.1").or_default() += is_allowed;
+            *self.tally.entry("refused of 1.1 for its shape").or_default() += is_refused;
+        }
         self.same(found, expected);
         self.sent.push((spec, submitter));
     }
 
     /// What is only asked about is answered as if it were submitted, and changes nothing.
-    fn check_dry(&mut self, spec: &Json, submitter: &Submitter) {
+    fn check_dry(&mut self, spec: &Json, submitter: &Submitter, now: Timestamp) {
         let asker = match submitter {
             Submitter::Agent(agent) => Asker::Agent(agent.as_str().into()),
             Submitter::Administrator => Asker::AnySourceButLive,
@@ -354,13 +360,27 @@ impl Both {
             Candidate::judge_dry(spec.to_string().into(), ruling.clone(), self.clock.read()).unwrap();
         let dry = self.engine.dry_run(judged).unwrap();
         assert_eq!(self.engine.head(), head);
-        if let Some(again) = dry.replay_of {
-            self.note(format!("check: would give again {}", again.decision.as_str()));
-            assert!(again.replayed);
-        } else {
-            let codes: BTreeSet<&str> = dry.reasons.iter().map(|reason| reason.code.as_str()).collect();
-            self.note(format!("check: {} {codes:?}", dry.decision.as_str()));
-        }
+        // What it would be answered, by a model that forgets it again.
+        let expected = self.model.clone().submit(spec, submitter, None, now);
+        let found = match &dry.replay_of {
+            Some(again) => said(again),
+            None => Answer {
+                decision: dry.decision.as_str(),
+                codes: dry.reasons.iter().map(|reason| reason.code.as_str()).collect(),
+                attempt: dry.attempt,
+                replayed: false,
+                pass: match (dry.waits_until, expected.pass) {
+                    (Some(until), _) => Pass::Waits(until),
+                    // Nothing is handed out, so until when it would hold is not told.
+                    (None, would @ Pass::Dispatch(_)) => would,
+                    (None, _) => Pass::None,
+                },
+            },
+        };
+        self.note(format!("check: {found:?}"));
+        *self.tally.entry("checked").or_default() += 1;
+        *self.tally.entry("checked, and given again").or_default() += usize::from(found.replayed);
+        self.same(found, expected);
     }
 
     #[track_caller]
@@ -851,6 +871,10 @@ fn the_engine_and_the_model_never_differ() {
         "approved",
         "not approved",
         "replayed",
+        "checked",
+        "checked, and given again",
+        "allowed of 1.1",
+        "refused of 1.1 for its shape",
         "gates passed",
         "rollbacks",
         "reports taken",

@@ -114,7 +114,7 @@ pub(crate) struct Waiting {
     pub(crate) until: Timestamp,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Model {
     /// As the files have it.
     pub(crate) files: Rules,

@@ -76,7 +76,15 @@ static TASK_SPEC: LazyLock<Rule> = LazyLock::new(|| {
     let policy_ref = || Text(6, 300);
     let hash = || Text(8, 256);
     Object(vec![
-        ("taskSpecVersion", MUST, Word(&["1.0"])),
+        ("taskSpecVersion", MUST, Word(&["1.0", "1.1"])),
+        // Of 1.1 alone; which of them must be there is said below.
+        ("loop_id", MAY, Like(&["loop_"], 8, 64, |c| matches!(c, '0'..='9' | 'a'..='z'))),
+        ("proposed_by", MAY, Text(2, 128)),
+        ("risk_profile", MAY, Word(&["low", "medium", "high", "critical"])),
+        ("review_depth", MAY, Whole(1, 10)),
+        ("review_feedback_required", MAY, Flag),
+        ("auto_approve_window", MAY, Whole(0, 86_400)),
+        ("review_reason", MAY, Text(0, 1_000)),
         ("handoffId", MUST, id()),
         ("parentHandoffId", MAY, id()),
         ("correlationId", MUST, Text(6, 128)),
@@ -314,6 +322,16 @@ pub(crate) fn is_gated(spec: &Json) -> Option<bool> {
     }
 }
 
+/// What a TaskSpec of version 1.1 has, and one of 1.0 has not.
+const REVIEW: [&str; 6] = [
+    "loop_id",
+    "proposed_by",
+    "risk_profile",
+    "review_depth",
+    "review_feedback_required",
+    "auto_approve_window",
+];
+
 /// Is it a TaskSpec at all?
 pub(crate) fn is_sound(spec: &Json) -> bool {
     let there = |path: &str| !field(spec, path).is_absent();
@@ -334,5 +352,9 @@ pub(crate) fn is_sound(spec: &Json) -> bool {
         Field::Is(binding) => binding.as_object().is_some_and(|binding| !binding.is_empty()),
         _ => true,
     };
-    holds(&TASK_SPEC, spec) && delegated && mentions && bound
+    let reviews = match field(spec, "taskSpecVersion").text() {
+        Some("1.1") => REVIEW.iter().all(|path| there(path)),
+        _ => !REVIEW.iter().chain(&["review_reason"]).any(|path| there(path)),
+    };
+    holds(&TASK_SPEC, spec) && delegated && mentions && bound && reviews
 }

@@ -166,6 +166,9 @@ pub(crate) fn spec(chance: &mut Chance, model: &Model, number: &mut usize, now: 
     if let Some(parent) = parent {
         spec["parentHandoffId"] = json!(parent);
     }
+    if chance.percent(20) {
+        review(chance, &mut spec);
+    }
     if let Some(fallback) = &fallback {
         spec["routing"]["fallbackAgentId"] = json!(fallback);
     }
@@ -182,6 +185,44 @@ pub(crate) fn spec(chance: &mut Chance, model: &Model, number: &mut usize, now: 
         worsen(chance, &mut spec, now);
     }
     spec
+}
+
+/// Makes it one of version 1.1, whose members are looked at and never acted on.
+fn review(chance: &mut Chance, spec: &mut Json) {
+    spec["taskSpecVersion"] = json!("1.1");
+    spec["loop_id"] = json!("loop_abcdef01");
+    spec["proposed_by"] = json!("helper");
+    spec["risk_profile"] = json!(*chance.one(&["low", "medium", "high", "critical"]));
+    spec["review_depth"] = json!(1 + chance.below(10));
+    spec["review_feedback_required"] = json!(chance.percent(50));
+    spec["auto_approve_window"] = json!(*chance.one(&[0, 60, 86_400]));
+    if chance.percent(50) {
+        spec["review_reason"] = json!("somebody asked for it");
+    }
+    // Mostly they are as they should be; each of these is near to that.
+    if chance.percent(30) {
+        let (name, value) = chance
+            .one(&[
+                ("loop_id", json!("loop_abcdef0")),
+                ("loop_id", json!("loop_ABCDEF01")),
+                ("loop_id", json!(format!("loop_{}", "a".repeat(64)))),
+                ("loop_id", json!(format!("loop_{}", "a".repeat(65)))),
+                ("risk_profile", json!("severe")),
+                ("review_depth", json!(0)),
+                ("review_depth", json!(10.0)),
+                ("review_depth", json!(11)),
+                ("review_feedback_required", json!("yes")),
+                ("auto_approve_window", json!(-1)),
+                ("auto_approve_window", json!(86_401)),
+                ("auto_approve_window", json!(1.5)),
+                ("review_reason", json!("x".repeat(1_000))),
+                ("review_reason", json!("x".repeat(1_001))),
+                ("taskSpecVersion", json!("1.0")),
+                ("taskSpecVersion", json!("1.2")),
+            ])
+            .clone();
+        spec[name] = value;
+    }
 }
 
 /// Puts it in a principal's name, by a mention perhaps.
@@ -372,6 +413,7 @@ fn another(chance: &mut Chance, name: &str, now: Timestamp) -> Option<Json> {
         "delegation" => json!({"decision": "allowed"}),
         "binding" => json!({}),
         "strategy" => json!("capability"),
+        "taskSpecVersion" => json!(*chance.one(&["1.0", "1.1", "1.2"])),
         _ => return None,
     };
     Some(value)
