@@ -1,5 +1,5 @@
 //! The daemon as an operator meets it: the examples of `docs/operations.md` and `docs/api.md`, every metric and every
-//! problem in them, backup and restore while it runs, the sink, traces, and the service manager.
+//! problem in them, backup and restore while it runs, a start without policies, the sink, traces, and the service manager.
 //!
 //! UPDATE=1 writes the table of problems in `docs/api.md`.
 
@@ -18,5 +18,7 @@ mod backup;
 mod daemon;
 #[path = "operations/docs.rs"]
 mod docs;
+#[path = "operations/starting.rs"]
+mod starting;
 #[path = "operations/traces.rs"]
 mod traces;

@@ -86,6 +86,12 @@ pub(super) fn scaffold(root: &Path) -> Result<Scaffold, Failure> {
     Ok(Scaffold { made, kept })
 }
 
+/// Is this file as we ship it?
+pub(super) fn is_shipped(root: &Path, path: &Path) -> bool {
+    let mut shipped = SHIPPED.iter().filter(|(name, _)| root.join(name) == path);
+    shipped.any(|(_, text)| files::read_bounded(path, text.len()).is_ok_and(|found| found == text.as_bytes()))
+}
+
 /// True if the file was made, false if there is one.
 fn write(root: &Path, path: &str, text: &str) -> io::Result<bool> {
     let file = root.join(path);

@@ -26,6 +26,7 @@ mod freeze;
 mod in_force;
 mod init;
 mod key;
+mod lacking;
 mod ledger;
 mod ledger_copy;
 mod ledger_settle;

@@ -8,15 +8,15 @@ use clap::Args;
 use super::client::workspace_flag;
 use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
-use super::{Context, Exit, Failure, disk, init, logging, place};
+use super::{Context, Exit, Failure, disk, lacking, logging, place};
 use crate::callers::AdminFile;
-use crate::gateway::{Files, Starting};
+use crate::gateway::Starting;
 use crate::ledger::Keeping;
 use crate::settings::{Effective, Flag};
 
 /// Run the gateway.
 ///
-/// An empty workspace is filled with an example first. Policies, keys and tokens are read again when they change
+/// A workspace that nobody has used yet is filled with an example first. Policies, keys and tokens are read again when they change
 /// and on SIGHUP; SIGTERM, Ctrl-C and the end of the terminal that it was started in finish what is under way and stop. Exit: 0 stopped, 2 wrong settings,
 /// 3 the workspace cannot be served.
 #[derive(Debug, Args)]
@@ -90,18 +90,8 @@ impl Serve {
             return Ok(Exit::Done);
         }
         logging::start(&effective.settings.log)?;
-        if !context.workspace.root().join("policies/routes.json").exists() {
-            if Files::of(context.workspace.root()).restored().exists() {
-                // An example would be put in force in the place of the rules that belong to this ledger.
-                return Err(Failure::new(
-                    "this workspace was restored from a backup and has no policies/routes.json: put its policies/ back first",
-                ));
-            }
-            let made = match init::scaffold(context.workspace.root()) {
-                Ok(scaffold) => scaffold.made.len(),
-                Err(failure) => return Ok(unavailable(context, failure)),
-            };
-            tracing::info!(files = made, "the workspace was empty; it has an example to start from now");
+        if let Err(failure) = lacking::policies(context, &effective.settings.ledger.url) {
+            return Ok(unavailable(context, failure));
         }
         let starting = if self.put_in_force { Starting::Load } else { Starting::Join };
         let mut bar = context.printer.progress("reading the ledger into the views");

@@ -1,6 +1,7 @@
 //! Where a workspace keeps what is the gateway's.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +102,32 @@ impl Files {
         };
         let was_served = || [own.state(), own.views(), own.state_snapshot()].into_iter().any(is_there);
         !is_there(own.gateway_key()) && (is_there(own.checkpoint()) || (has_segments() && was_served()))
+    }
+
+    /// Something that only a gateway which was served here leaves behind, if it is there. What cannot be looked at may be.
+    pub fn trace_of_service(&self) -> Option<PathBuf> {
+        let is_missing =
+            |path: &Path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let is_empty = |path: &Path| match fs::read_dir(path) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) => error.kind() == ErrorKind::NotFound && is_missing(path),
+        };
+        // The workspace's own, also where this ledger is gone with the process.
+        let own = Self::of(&self.workspace);
+        if !is_empty(&own.ledger()) {
+            return Some(own.ledger());
+        }
+        let traces = [
+            own.gateway_key(),
+            own.checkpoint(),
+            own.state(),
+            own.state_snapshot(),
+            own.views(),
+            own.journal(),
+            own.closed(),
+            own.policy_files(),
+        ];
+        traces.into_iter().find(|path| !is_missing(path))
     }
 
     /// Who is to be told about which task, with what they gave for it.

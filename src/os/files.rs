@@ -81,9 +81,12 @@ pub(crate) fn create_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    sync_parent(path)
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Half of it would be taken for the whole by whoever comes next.
+        let _ = fs::remove_file(path);
+    }
+    written.and_then(|()| sync_parent(path))
 }
 
 /// Removes a file for good; one that is not there is gone already.

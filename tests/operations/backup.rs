@@ -29,8 +29,9 @@ fn a_running_daemon_is_backed_up_and_restored_elsewhere() {
     assert_eq!(twice.status.code(), Some(2));
     // Without its policies it does not start, and does not put an example in their place.
     let bare = handoffd(&restored).args(["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
-    assert_eq!(bare.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&bare.stderr).contains("put its policies/ back first"), "{bare:?}");
+    assert_eq!(bare.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&bare.stderr).into_owned();
+    assert!(said.contains("restored from a backup") && said.contains("put policies/ back"), "{said}");
     assert!(!restored.join("policies").exists());
 
     for name in ["policies", "agents", "docs"] {
