@@ -20,7 +20,7 @@ mod report;
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ use handoffd::os::world::RealWorld;
 use handoffd::policy::{PolicySet, Workspace};
 use handoffd::state::{Publisher, StateFollower, StateView};
 use handoffd::timestamp::Timestamp;
-use handoffd::views::{Reader, Views};
+use handoffd::views::{FollowedViews, Reader, Views, ViewsFault};
 use handoffd::wire::SentEvent;
 use serde_json::json;
 
@@ -207,8 +207,25 @@ fn raw(batches: &[Vec<u8>]) -> Duration {
     begun.elapsed()
 }
 
-/// How far the views have come, for the engine that asks them.
-type Applied = Arc<AtomicU64>;
+/// The views for the engine that asks them, and how far they have come. Their file stays the same.
+struct Followed {
+    path: PathBuf,
+    applied: Arc<AtomicU64>,
+}
+
+impl FollowedViews for Followed {
+    fn applied(&self) -> u64 {
+        self.applied.load(Ordering::Acquire)
+    }
+
+    fn opening(&self) -> u64 {
+        0
+    }
+
+    fn open(&self) -> Result<Reader, ViewsFault> {
+        Reader::open(&self.path)
+    }
+}
 
 /// Applies what is durable behind the replies, as the gateway does.
 struct Applying(SyncSender<Vec<Entry>>);
@@ -228,7 +245,7 @@ fn start_remembering(memory: &Path) -> (EngineHandle, JoinHandle<()>) {
     let path = memory.join("views.db");
     let mut views = Views::open(&path, "gw_bench").unwrap();
     assert_eq!(views.applied().map_or(0, |(sequence, _)| sequence), head, "the views are current");
-    let applied: Applied = Arc::new(AtomicU64::new(head));
+    let applied = Arc::new(AtomicU64::new(head));
     let (feed, work) = sync_channel::<Vec<Entry>>(256);
     let told = applied.clone();
     let thread = std::thread::spawn(move || {
@@ -238,9 +255,8 @@ fn start_remembering(memory: &Path) -> (EngineHandle, JoinHandle<()>) {
             told.store(views.applied().unwrap().0, Ordering::Release);
         }
     });
-    let reader = Reader::open(&path).unwrap();
-    let past =
-        ViewsPast::new(reader, Source::files(&ledger), "gw_bench", move || applied.load(Ordering::Acquire));
+    let followed = Box::new(Followed { path, applied });
+    let past = ViewsPast::new(followed, Source::files(&ledger), "gw_bench").unwrap();
     let setup = Setup::new(Box::new(log), last, Box::new(RealWorld::default()))
         .followed_by(Box::new(Applying(feed)))
         .remembered_by(Box::new(past));

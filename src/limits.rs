@@ -253,8 +253,11 @@ pub const VIEW_STATEMENTS_MAX: usize = 64;
 pub const VIEW_WORDS_AT_HAND_MAX: usize = 10_000;
 pub const VIEW_RUNS_AT_HAND_MAX: usize = 1_000;
 
-/// How often a write to the views is tried.
-pub const VIEW_TRIES_MAX: usize = 50;
+/// How often a write to the views is tried before it is said that they do not follow, and how long the pause between two
+/// tries is at first, and at most: room comes back when somebody makes it.
+pub const VIEW_TRIES_MAX: usize = 5;
+pub const VIEW_PAUSE_MS: u64 = 200;
+pub const VIEW_PAUSE_MS_MAX: u64 = 5_000;
 
 /// What the body of any request may weigh, whatever an operator sets.
 pub const REQUEST_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -332,7 +335,7 @@ pub const NONCES_MAX: usize = 1_000_000;
 pub const NONCES_OF_ONE_KEY_MAX: usize = 250_000;
 
 /// Claims of one kind that stay in memory although the views have them; and those that may be there in all, before
-/// nothing more is decided: only views that have failed are that far behind.
+/// nothing more is decided: only views that cannot be written are that far behind.
 pub const CLAIMS_AT_HAND: usize = 10_000;
 pub const CLAIMS_IN_MEMORY_MAX: usize = 50_000;
 

@@ -34,7 +34,7 @@ fn hint(kind: Kind) -> Option<&'static str> {
         }
         Kind::RulesDiffer => "ask another replica; the overview says which file differs",
         Kind::ViewsBehind => {
-            "decisions go on meanwhile; the overview says what is wrong, and the views are rebuilt at the next start"
+            "decisions go on meanwhile; the overview says what is wrong, and when it is over"
         }
         _ => return None,
     })

@@ -368,7 +368,7 @@ impl ClaimIndex {
         Ok(chain)
     }
 
-    /// Is there room for another claim? There is none when the views have failed long ago: what they have not
+    /// Is there room for another claim? There is none when the views have not been written for long: what they have not
     /// applied cannot leave memory, and memory is bounded.
     pub(super) fn room(&mut self) -> Result<(), EngineFault> {
         let claims = |index: &Self| index.handoffs.len().max(index.said.len());
@@ -380,8 +380,8 @@ impl ClaimIndex {
             return Ok(());
         }
         Err(EngineFault::NotDurable(format!(
-            "the views have stopped at entry {applied} and memory holds no more claims; restart handoffd, which \
-             makes them again"
+            "the views have stopped at entry {applied} and memory holds no more claims; it goes on when they can be \
+             written again, see /readyz"
         )))
     }
 

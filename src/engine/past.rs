@@ -3,6 +3,7 @@
 //! The views say whether a name was claimed, and by which entry; what was decided then is read from that entry.
 //! INVARIANT (no read, no decision): whatever cannot be read is a fault to the caller, never "not claimed".
 
+use std::cell::{Ref, RefCell};
 use std::collections::BTreeSet;
 
 use super::EngineFault;
@@ -11,8 +12,8 @@ use crate::contract::Mode;
 use crate::ledger::{Entry, Source};
 use crate::limits;
 use crate::views::{
-    AskedClaim, Claimed, EntryFilter, EntryRow, HandoffClaim, HandoffFilter, HandoffRow, KeyClaim,
-    MessageClaim, Reader, ViewsFault,
+    AskedClaim, Claimed, EntryFilter, EntryRow, FollowedViews, HandoffClaim, HandoffFilter, HandoffRow,
+    KeyClaim, MessageClaim, Reader, ViewsFault,
 };
 use crate::wire::{Kind, State, StreamId};
 
@@ -61,22 +62,29 @@ pub trait Past: Send {
 
 /// The views and the ledger that they follow.
 pub struct ViewsPast {
-    reader: Reader,
+    views: Box<dyn FollowedViews>,
+    /// With the opening it belongs to. Asked from one thread, and never from within a question.
+    reader: RefCell<(u64, Reader)>,
     ledger: Source,
     gateway_stream: String,
-    applied: Box<dyn Fn() -> u64 + Send>,
 }
 
 impl ViewsPast {
-    /// `applied` says how far the views have come.
-    pub fn new(
-        reader: Reader,
-        ledger: Source,
-        topic_id: &str,
-        applied: impl Fn() -> u64 + Send + 'static,
-    ) -> Self {
+    pub fn new(views: Box<dyn FollowedViews>, ledger: Source, topic_id: &str) -> Result<Self, ViewsFault> {
         let gateway_stream = StreamId::Gateway { topic_id }.to_string();
-        Self { reader, ledger, gateway_stream, applied: Box::new(applied) }
+        let reader = RefCell::new((views.opening(), views.open()?));
+        Ok(Self { views, reader, ledger, gateway_stream })
+    }
+
+    /// A reader of the file that is followed now. INVARIANT (live claims): one of a file that took its place does not know
+    /// what left memory since.
+    fn reader(&self) -> Result<Ref<'_, Reader>, ViewsFault> {
+        let opening = self.views.opening();
+        if self.reader.borrow().0 != opening {
+            let reader = self.views.open()?;
+            *self.reader.borrow_mut() = (opening, reader);
+        }
+        Ok(Ref::map(self.reader.borrow(), |(_, reader)| reader))
     }
 
     /// Entries from one number through another.
@@ -98,7 +106,11 @@ impl ViewsPast {
     fn each(&self, filter: &HandoffFilter<'_>, tell: &mut dyn FnMut(HandoffRow)) -> Result<(), EngineFault> {
         let mut cursor = None;
         loop {
-            let page = self.reader.handoffs(filter, cursor, limits::VIEW_PAGE_ROWS_MAX).map_err(unread)?;
+            let page = self
+                .reader()
+                .map_err(unread)?
+                .handoffs(filter, cursor, limits::VIEW_PAGE_ROWS_MAX)
+                .map_err(unread)?;
             page.rows.into_iter().for_each(&mut *tell);
             cursor = page.next;
             if cursor.is_none() {
@@ -130,7 +142,7 @@ impl ViewsPast {
     ) -> Result<(), ViewsFault> {
         let mut cursor = None;
         loop {
-            let page = self.reader.entries(filter, cursor, limits::VIEW_PAGE_ROWS_MAX)?;
+            let page = self.reader()?.entries(filter, cursor, limits::VIEW_PAGE_ROWS_MAX)?;
             for row in page.rows {
                 if !tell(row) {
                     return Ok(());
@@ -156,39 +168,39 @@ fn unread(why: impl std::fmt::Display) -> EngineFault {
 
 impl Past for ViewsPast {
     fn applied(&self) -> u64 {
-        (self.applied)()
+        self.views.applied()
     }
 
     fn names_max(&self) -> Result<u64, EngineFault> {
-        self.reader.claims().names_max().map_err(unread)
+        self.reader().map_err(unread)?.claims().names_max().map_err(unread)
     }
 
     fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), EngineFault> {
-        self.reader.claims().names(tell).map_err(unread)
+        self.reader().map_err(unread)?.claims().names(tell).map_err(unread)
     }
 
     fn handoff(&self, handoff_id: &str) -> Result<Option<HandoffClaim>, EngineFault> {
-        self.reader.claims().handoff(handoff_id).map_err(unread)
+        self.reader().map_err(unread)?.claims().handoff(handoff_id).map_err(unread)
     }
 
     fn key(&self, source_agent: &str, idempotency_key: &str) -> Result<Option<KeyClaim>, EngineFault> {
-        self.reader.claims().key(source_agent, idempotency_key).map_err(unread)
+        self.reader().map_err(unread)?.claims().key(source_agent, idempotency_key).map_err(unread)
     }
 
     fn message(&self, message_id: &str) -> Result<Option<String>, EngineFault> {
-        self.reader.claims().message(message_id).map_err(unread)
+        self.reader().map_err(unread)?.claims().message(message_id).map_err(unread)
     }
 
     fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {
-        self.reader.claims().mentions(correlation_id).map_err(unread)
+        self.reader().map_err(unread)?.claims().mentions(correlation_id).map_err(unread)
     }
 
     fn said(&self, caller: &str, message_id: &str) -> Result<Option<MessageClaim>, EngineFault> {
-        self.reader.claims().said(caller, message_id).map_err(unread)
+        self.reader().map_err(unread)?.claims().said(caller, message_id).map_err(unread)
     }
 
     fn asked(&self, task_id: &str) -> Result<Option<AskedClaim>, EngineFault> {
-        self.reader.claims().asked(task_id).map_err(unread)
+        self.reader().map_err(unread)?.claims().asked(task_id).map_err(unread)
     }
 
     fn entry(&self, sequence: u64) -> Result<Entry, EngineFault> {
@@ -247,7 +259,7 @@ impl Past for ViewsPast {
         }
         // Those who wait for a person are told of by their own streams.
         for handoff_id in self.in_state(State::Waiting)? {
-            let attempts = self.reader.handoff(&handoff_id).map_err(unread)?;
+            let attempts = self.reader().map_err(unread)?.handoff(&handoff_id).map_err(unread)?;
             wanted.extend(attempts.into_iter().flat_map(|detail| {
                 let shown = detail.handoff.current.attempt;
                 detail

@@ -51,7 +51,6 @@ use crate::engine::{EngineFault, EngineHandle, Observer, PromotionRules, Setup, 
 use crate::ledger::postgres::PostgresFault;
 use crate::ledger::{Checkpoint, Closing, Head, Keeping, OpenFault, PurgeFault, PurgeMode, Source, Torn};
 use crate::limits;
-use crate::os::files::{inode, is_empty};
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
 use crate::proof::{Seed, to_hex};
@@ -63,7 +62,7 @@ use checkpoints::Checkpointer;
 use hub::HubFollower;
 use opened::Opened;
 use snapshots::Snapshots;
-use views::{Following, ViewsFollower, follow};
+use views::{FollowedFile, Following, ViewsFollower, follow};
 
 /// A workspace that is open for decisions.
 #[derive(Debug)]
@@ -80,8 +79,6 @@ pub struct Gateway {
     snapshots: Snapshots,
     hub: Hub,
     views: Arc<ViewsProgress>,
-    /// Of the file that the views are written to.
-    views_inode: Option<u64>,
     views_thread: Mutex<Option<std::thread::JoinHandle<()>>>,
     // Held as long as the gateway is: dropped last.
     _lock: WorkspaceLock,
@@ -276,8 +273,8 @@ impl Gateway {
         let follower = ViewsFollower { next: follower, feed, progress: progress.clone() };
         let follower = HubFollower { next: follower, hub: hub.clone() };
         let unread = |fault: ViewsFault| GatewayFault::Io { path: files.views(), why: fault.to_string() };
-        let (reader, applied) = (Reader::open(&files.views()).map_err(unread)?, progress.clone());
-        let past = ViewsPast::new(reader, ledger.clone(), &topic_id, move || applied.applied());
+        let followed = FollowedFile { path: files.views(), progress: progress.clone() };
+        let past = ViewsPast::new(Box::new(followed), ledger.clone(), &topic_id).map_err(unread)?;
         let entries = behind(progress.applied())?;
         let mut setup = Setup::new(log, last_timestamp, Box::new(RealWorld::default()))
             .followed_by(Box::new(follower))
@@ -304,7 +301,6 @@ impl Gateway {
             sharing.share_public_key(&seed.public_hex()).map_err(GatewayFault::Database)?;
         }
         let snapshots = snapshots();
-        let views_inode = inode(&files.views()).ok();
         Ok(Self {
             engine,
             files,
@@ -318,7 +314,6 @@ impl Gateway {
             snapshots,
             hub,
             views: progress,
-            views_inode,
             views_thread: Mutex::new(Some(thread)),
             _lock: lock,
         })
@@ -420,11 +415,9 @@ impl Gateway {
         &self.views
     }
 
-    /// Is the views' file still where it was? One that somebody deleted or replaced goes on to be written, and
-    /// whatever has it open sees every entry, but nobody can open it any more. One that was emptied is read by nobody.
+    /// Is the views' file still where it was?
     pub fn views_in_place(&self) -> bool {
-        let path = self.files.views();
-        inode(&path).ok() == self.views_inode && !is_empty(&path)
+        views::in_place(&self.files.views(), &self.views)
     }
 
     /// A connection for queries.

@@ -246,7 +246,7 @@ fn what_was_decided_before_a_restart_is_known_after_it() {
 }
 
 #[test]
-fn views_that_are_deleted_while_in_use_are_noticed_and_made_again_at_the_next_start() {
+fn views_that_are_deleted_while_in_use_are_noticed_and_made_again() {
     let workspace = tempfile::tempdir().unwrap();
     let path = Files::of(workspace.path()).views();
     let gateway = open(workspace.path()).unwrap();
@@ -272,6 +272,51 @@ fn views_that_are_deleted_while_in_use_are_noticed_and_made_again_at_the_next_st
     assert!(gateway.reader().unwrap().handoff("hs_gateway_0002").unwrap().is_some());
     assert_eq!(decide(&gateway, 2), Decision::Allowed);
     assert_eq!(gateway.engine().head(), head, "the same key with the same content");
+}
+
+/// Waits until queries see an entry, also where the views are mended first.
+fn seen(gateway: &Gateway, sequence: u64) {
+    while !gateway.views().wait_for(sequence, std::time::Duration::from_secs(1)) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn views_that_are_damaged_while_in_use_are_made_again_at_once() {
+    let workspace = tempfile::tempdir().unwrap();
+    let path = Files::of(workspace.path()).views();
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!(decide(&gateway, 1), Decision::Allowed);
+    seen(&gateway, 3);
+    let sql = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let damages: [&dyn Fn(); 3] = [
+        // What is written next does not fit.
+        &|| sql("DROP TABLE attempts"),
+        // Nothing is left of it.
+        &|| overwrite(&path, ""),
+        &|| fs::remove_file(&path).unwrap(),
+    ];
+    for (n, damage) in (2..).zip(damages) {
+        damage();
+        let before = gateway.views().opening();
+        assert_eq!(decide(&gateway, n), Decision::Allowed, "{n}");
+        let head = gateway.engine().head();
+        seen(&gateway, head);
+        assert_eq!((gateway.views().fault(), gateway.views().opening()), (None, before + 1), "{n}");
+        assert!(gateway.views_in_place(), "{n}");
+        for n in 1..=n {
+            let id = format!("hs_gateway_{n:04}");
+            assert!(gateway.reader().unwrap().handoff(&id).unwrap().is_some(), "{id}");
+            assert_eq!(decide(&gateway, n), Decision::Allowed);
+        }
+        assert_eq!(gateway.engine().head(), head, "the same keys with the same content");
+    }
+    // It follows as it did before.
+    assert_eq!(decide(&gateway, 9), Decision::Allowed);
+    seen(&gateway, gateway.engine().head());
+    gateway.close().unwrap();
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!(gateway.views().applied(), gateway.engine().head());
 }
 
 /// Counted from the start, the next snapshot would move away with every life that ends before it.

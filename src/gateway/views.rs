@@ -2,10 +2,14 @@
 //!
 //! A thread of its own applies what has become durable, many batches in one transaction. The line to it is
 //! bounded: when the views fall too far behind, the writer waits for them, and so does everybody in line;
-//! nothing is skipped. Views that cannot be written any more are given up until the next start, which rebuilds
-//! them; decisions go on, for the ledger is the record, until memory is full of claims that the views do not have.
+//! nothing is skipped. While the views cannot be written nobody waits for them and nothing is kept for them: decisions go
+//! on, for the ledger is the record, until memory is full of claims that the views do not have. Meanwhile it is tried
+//! again and again to open them and to bring them up from the ledger (`mending.rs`).
 
-use std::path::Path;
+mod catching_up;
+mod mending;
+
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -13,10 +17,12 @@ use std::time::Duration;
 
 use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
-use crate::engine::EngineFault;
-use crate::ledger::{EntriesFault, Entry, Follower, Head, Notice, Source};
+use crate::ledger::{Entry, Follower, Head, Notice, Source};
 use crate::limits;
-use crate::views::{Views, ViewsFault};
+use crate::os::files::{inode, is_empty};
+use crate::views::{FollowedViews, Reader, Views, ViewsFault};
+use catching_up::{catch_up, is_less_work};
+use mending::Mending;
 
 /// Hands entries on, and to the thread that applies them.
 pub(super) struct ViewsFollower<F> {
@@ -27,10 +33,11 @@ pub(super) struct ViewsFollower<F> {
 
 impl<F: Follower> Follower for ViewsFollower<F> {
     fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
-        // A thread that has given up takes no more; the progress says why.
-        let _ = self.feed.send(entries.to_vec());
         if let Some(last) = entries.last() {
-            self.progress.handed(last.sequence);
+            self.progress.hand(last.sequence, || {
+                // A thread that has ended takes no more; the progress says why.
+                let _ = self.feed.send(entries.to_vec());
+            });
         }
         self.next.durable(entries)
     }
@@ -67,7 +74,12 @@ struct State {
     wanted: u64,
     /// Nothing more will be handed over.
     closing: bool,
+    /// Why the views do not follow. While there is one, nothing is handed over: it is read from the ledger afterwards.
     fault: Option<String>,
+    /// Which opening of the file this is: whoever has it open from before may have another file.
+    opening: u64,
+    /// Of the file that is written to.
+    inode: Option<u64>,
 }
 
 impl State {
@@ -89,9 +101,14 @@ impl ViewsProgress {
         self.lock().applied
     }
 
-    /// Why the views no longer follow, if they do not.
+    /// Why the views do not follow, while they do not.
     pub fn fault(&self) -> Option<String> {
         self.lock().fault.clone()
+    }
+
+    /// Which opening of the file it is that follows; another number after the views were mended.
+    pub fn opening(&self) -> u64 {
+        self.lock().opening
     }
 
     /// Waits until queries see an entry, so that one made right after a reply finds its decision. False if they
@@ -107,11 +124,16 @@ impl ViewsProgress {
         waited.unwrap_or_else(PoisonError::into_inner).0.applied >= sequence
     }
 
-    /// Notes that entries up to this one were handed over, and waits while the views are too far behind them, unless they
-    /// follow no more.
-    fn handed(&self, sequence: u64) {
+    /// Notes that entries up to this one are durable, has them handed over if the views follow, and waits while they are too
+    /// far behind.
+    fn hand(&self, sequence: u64, send: impl FnOnce()) {
         let mut state = self.lock();
         state.handed = sequence;
+        if state.fault.is_some() {
+            return;
+        }
+        // Under the lock: what is not sent was handed before the views follow again, so they read it.
+        send();
         if state.is_due() {
             self.due.notify_one();
         }
@@ -119,6 +141,38 @@ impl ViewsProgress {
             sequence.saturating_sub(state.applied) > limits::VIEW_ENTRIES_BEHIND_MAX && state.fault.is_none()
         };
         drop(self.moved.wait_while(state, full).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// From now on nobody waits for the views, and nothing is handed over to them.
+    fn fails(&self, why: String) {
+        self.set(|state| state.fault = Some(why));
+    }
+
+    /// From now on entries are handed over again, unless the views lack more than one transaction holds. Says the last entry
+    /// that was not handed over: those up to it are the ledger's to tell.
+    fn follows_again(&self, applied: u64, inode: Option<u64>) -> Result<u64, u64> {
+        let mut state = self.lock();
+        if state.handed.saturating_sub(applied) > limits::VIEW_GATHER_ENTRIES as u64 {
+            return Err(state.handed);
+        }
+        state.applied = applied;
+        state.fault = None;
+        state.opening += 1;
+        state.inode = inode;
+        let handed = state.handed;
+        drop(state);
+        self.moved.notify_all();
+        Ok(handed)
+    }
+
+    fn is_closing(&self) -> bool {
+        self.lock().closing
+    }
+
+    /// Waits for so long, and says whether to go on then.
+    fn rest(&self, pause: Duration) -> bool {
+        let waited = self.due.wait_timeout_while(self.lock(), pause, |state| !state.closing);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.closing
     }
 
     /// Waits until what was handed over is to be applied. Not for the entries themselves: whoever hands them over would
@@ -141,6 +195,32 @@ pub(super) struct Following {
     pub(super) thread: JoinHandle<()>,
 }
 
+/// What is known of the past is in the file that the views are written to now.
+pub(super) struct FollowedFile {
+    pub(super) path: PathBuf,
+    pub(super) progress: Arc<ViewsProgress>,
+}
+
+impl FollowedViews for FollowedFile {
+    fn applied(&self) -> u64 {
+        self.progress.applied()
+    }
+
+    fn opening(&self) -> u64 {
+        self.progress.opening()
+    }
+
+    fn open(&self) -> Result<Reader, ViewsFault> {
+        Reader::open(&self.path)
+    }
+}
+
+/// Is the views' file still where it was? One that somebody deleted or replaced goes on to be written, and
+/// whatever has it open sees every entry, but nobody can open it any more. One that was emptied is read by nobody.
+pub(super) fn in_place(path: &Path, progress: &ViewsProgress) -> bool {
+    inode(path).ok() == progress.lock().inode && !is_empty(path)
+}
+
 /// Brings the views up to `head`, rebuilding them where they are missing, damaged, of another ledger or far behind, and
 /// starts to follow. `tell` hears how many entries of how many are done.
 pub(super) fn follow(
@@ -151,92 +231,29 @@ pub(super) fn follow(
     snapshots: Snapshots,
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Following, GatewayFault> {
-    let views = catch_up(&files.views(), ledger, topic_id, head, tell)?;
+    let mut go_on = |done, all| {
+        tell(done, all);
+        true
+    };
+    let views = catch_up(&files.views(), ledger, topic_id, head.sequence, is_less_work, &mut go_on)?;
     let progress = Arc::new(ViewsProgress::default());
-    progress.set(|state| state.applied = head.sequence);
+    progress.set(|state| {
+        state.applied = head.sequence;
+        state.handed = head.sequence;
+        state.inode = inode(&files.views()).ok();
+    });
     let (feed, work) = channel();
-    let shared = progress.clone();
+    let mending = Mending {
+        path: files.views(),
+        ledger: ledger.clone(),
+        topic_id: topic_id.to_owned(),
+        progress: progress.clone(),
+    };
     let thread = std::thread::Builder::new()
         .name("views".into())
-        .spawn(move || apply_all(views, &work, &shared, snapshots))
+        .spawn(move || apply_all(views, &work, &mending, snapshots))
         .map_err(|error| GatewayFault::Io { path: files.views(), why: error.to_string() })?;
     Ok(Following { feed, progress, thread })
-}
-
-fn catch_up(
-    path: &Path,
-    ledger: &Source,
-    topic_id: &str,
-    head: Head,
-    tell: &mut dyn FnMut(u64, u64),
-) -> Result<Views, GatewayFault> {
-    let fault = |fault: ViewsFault| GatewayFault::Io { path: path.to_owned(), why: fault.to_string() };
-    let bad = |fault: EntriesFault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()));
-    // Entries one by one; the first that cannot be read ends them, and is told afterwards.
-    let mut unread = None;
-    let mut entries = |from: u64, unread: &mut Option<EntriesFault>| -> Result<Vec<Entry>, GatewayFault> {
-        let through = head.sequence.min(from + limits::VIEW_REBUILD_ENTRIES as u64 - 1);
-        tell(from - 1, head.sequence);
-        let read = ledger.entries(from, through).map_err(bad)?;
-        Ok(read.map_while(|entry| entry.map_err(|fault| *unread = Some(fault)).ok()).collect())
-    };
-    let opened = match Views::open(path, topic_id) {
-        Ok(views) if is_near(&views, head) && agrees(&views, ledger, head)? => Some(views),
-        Ok(_) | Err(ViewsFault::NeedsRebuild(_)) => None,
-        Err(other) => return Err(fault(other)),
-    };
-    let mut views = match opened {
-        Some(views) => views,
-        None => {
-            let mut next = 1;
-            let mut failed = None;
-            let chunks = std::iter::from_fn(|| {
-                if next > head.sequence || failed.is_some() || unread.is_some() {
-                    return None;
-                }
-                let chunk = entries(next, &mut unread).map_err(|error| failed = Some(error)).ok()?;
-                next += limits::VIEW_REBUILD_ENTRIES as u64;
-                Some(chunk)
-            });
-            let rebuilt = Views::rebuild(path, topic_id, chunks.flatten()).map_err(fault)?;
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            rebuilt
-        }
-    };
-    while unread.is_none() {
-        let next = views.applied().map_or(1, |(sequence, _)| sequence + 1);
-        if next > head.sequence {
-            return Ok(views);
-        }
-        let chunk = entries(next, &mut unread)?;
-        views.apply(chunk).map_err(fault)?;
-    }
-    Err(unread.map_or_else(|| GatewayFault::Engine(EngineFault::Stopped), bad))
-}
-
-/// Is it less work to apply what is missing than to make everything again?
-fn is_near(views: &Views, head: Head) -> bool {
-    is_near_to(views.applied().map_or(0, |(sequence, _)| sequence), head.sequence)
-}
-
-/// A rebuild makes the indexes when the rows are there, which costs a fraction of keeping them up with each row. It
-/// is worth it where nothing is applied, and where more than a fifth of a long ledger is not.
-fn is_near_to(applied: u64, head: u64) -> bool {
-    let missing = head.saturating_sub(applied);
-    missing == 0 || (applied > 0 && (missing <= limits::VIEW_CATCH_UP_MAX || missing <= applied / 4))
-}
-
-/// Is the last entry that the views hold the ledger's?
-fn agrees(views: &Views, ledger: &Source, head: Head) -> Result<bool, GatewayFault> {
-    let Some((sequence, hash)) = views.applied() else { return Ok(true) };
-    if sequence > head.sequence {
-        return Ok(false);
-    }
-    let bad = |fault: EntriesFault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()));
-    let entry = ledger.entry(sequence).map_err(bad)?;
-    Ok(entry.is_some_and(|entry| entry.running_hash.to_string() == hash))
 }
 
 /// Tells those who wait that nobody applies anything any more, should the thread end by a panic.
@@ -262,18 +279,23 @@ fn gather(entries: &mut Vec<Entry>, work: &Receiver<Vec<Entry>>, progress: &View
 }
 
 /// The thread: takes all that is waiting, applies it in one transaction, and goes on.
-fn apply_all(
-    mut views: Views,
-    work: &Receiver<Vec<Entry>>,
-    progress: &ViewsProgress,
-    mut snapshots: Snapshots,
-) {
+fn apply_all(mut views: Views, work: &Receiver<Vec<Entry>>, mending: &Mending, mut snapshots: Snapshots) {
+    let progress = &*mending.progress;
     let _ended = Ended(progress);
     while let Ok(mut entries) = work.recv() {
         gather(&mut entries, work, progress);
-        if let Err(fault) = apply(&mut views, &entries) {
-            progress.set(|state| state.fault = Some(fault.to_string()));
-            return;
+        let applied = if in_place(&mending.path, progress) {
+            apply(&mut views, &entries, progress).map_err(|fault| fault.to_string())
+        } else {
+            Err("memory/views.db was deleted, replaced or emptied while in use".to_owned())
+        };
+        if let Err(why) = applied {
+            drop(entries);
+            match mending.mend(views, why, work) {
+                Some(mended) => views = mended,
+                // The next start brings them up.
+                None => return,
+            }
         }
         let applied = views.applied().map_or(0, |(sequence, _)| sequence);
         progress.set(|state| state.applied = applied);
@@ -281,37 +303,17 @@ fn apply_all(
     }
 }
 
-/// A full disk may have room again in a moment; anything else will not go away.
-fn apply(views: &mut Views, entries: &[Entry]) -> Result<(), ViewsFault> {
-    const PAUSE: Duration = Duration::from_millis(200);
-    for _ in 0..limits::VIEW_TRIES_MAX {
+/// A disk that is full or busy may have room again in a moment, and nobody has to hear of it then.
+fn apply(views: &mut Views, entries: &[Entry], progress: &ViewsProgress) -> Result<(), ViewsFault> {
+    let pause = Duration::from_millis(limits::VIEW_PAUSE_MS);
+    for _ in 1..limits::VIEW_TRIES_MAX {
         match views.apply(entries) {
-            Ok(_) => return Ok(()),
-            Err(ViewsFault::Store(_)) => std::thread::sleep(PAUSE),
-            Err(other) => return Err(other),
+            Err(ViewsFault::Store(_)) if progress.rest(pause) => {}
+            result => return result.map(drop),
         }
     }
     views.apply(entries).map(drop)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn views_are_made_again_where_that_is_less_work_than_going_on() {
-        const MAX: u64 = limits::VIEW_CATCH_UP_MAX;
-        let check = |applied, head, near| assert_eq!(is_near_to(applied, head), near, "{applied} of {head}");
-        // An empty ledger is followed as it is; of any other at least something must be there.
-        check(0, 0, true);
-        check(0, 1, false);
-        check(1, 1, true);
-        // A few are applied whatever there was before, and many only to many more.
-        check(1, MAX + 1, true);
-        check(1, MAX + 2, false);
-        check(8 * MAX, 10 * MAX, true);
-        check(8 * MAX, 10 * MAX + 1, false);
-        // Views that are ahead are found by the running hash that the ledger does not have.
-        check(2, 1, true);
-    }
-}
+mod tests;

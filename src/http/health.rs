@@ -166,10 +166,15 @@ fn condition(app: &App) -> Condition {
         ));
     }
     if let Some(why) = app.gateway.views().fault() {
-        degraded.push(one("views", why, "searches fail until the next start, which rebuilds them"));
+        let hint = "searches fail until the tables can be written again; it is tried until they can";
+        degraded.push(one("views", why, hint));
     } else if !app.gateway.views_in_place() {
         let why = "memory/views.db was deleted, replaced or emptied while in use".to_owned();
-        degraded.push(one("views", why, "some searches fail until the next start, which makes it again"));
+        degraded.push(one(
+            "views",
+            why,
+            "some searches fail until the next entry, with which it is made again",
+        ));
     }
     if let Some(why) = app.sink().and_then(|sink| sink.progress().fault) {
         degraded.push(one(

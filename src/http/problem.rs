@@ -245,8 +245,7 @@ impl From<&BodyFault> for Problem {
 impl From<ViewsFault> for Problem {
     fn from(fault: ViewsFault) -> Self {
         tracing::error!(%fault, "a query on the views failed");
-        Self::new(Kind::ViewsBehind, "the views could not be asked").hint(
-            "decisions go on meanwhile; /readyz says what is wrong, and the views are rebuilt at the next start",
-        )
+        Self::new(Kind::ViewsBehind, "the views could not be asked")
+            .hint("decisions go on meanwhile; /readyz says what is wrong, and when it is over")
     }
 }

@@ -1,6 +1,6 @@
 //! Lists of handoffs, and one with its timeline.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -24,8 +24,37 @@ use crate::views::{AttemptRow, HandoffDetail, HandoffFilter, HandoffRow, Reader,
 /// that come back at once wait for each other instead.
 #[derive(Debug)]
 pub(super) struct Readers {
-    idle: Mutex<Vec<Reader>>,
+    idle: Mutex<Idle>,
     places: Arc<Semaphore>,
+}
+
+/// Connections to the file that is followed now: one of a file that took its place shows what was.
+#[derive(Debug, Default)]
+struct Idle {
+    opening: u64,
+    readers: Vec<Reader>,
+}
+
+impl Readers {
+    fn idle(&self, opening: u64) -> MutexGuard<'_, Idle> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.opening < opening {
+            *idle = Idle { opening, readers: Vec::new() };
+        }
+        idle
+    }
+
+    fn take(&self, opening: u64) -> Option<Reader> {
+        let mut idle = self.idle(opening);
+        if idle.opening == opening { idle.readers.pop() } else { None }
+    }
+
+    fn give_back(&self, opening: u64, reader: Reader) {
+        let mut idle = self.idle(opening);
+        if idle.opening == opening {
+            idle.readers.push(reader);
+        }
+    }
 }
 
 impl Default for Readers {
@@ -52,14 +81,15 @@ impl App {
                 return Err(Problem::new(Kind::ViewsBehind, "the views are behind the ledger")
                     .hint("try again shortly"));
             }
-            let idle = app.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let reader = match idle {
+            // After the wait, so that what was waited for is in this file.
+            let opening = app.gateway.views().opening();
+            let reader = match app.readers.take(opening) {
                 Some(reader) => reader,
                 None => app.gateway.reader()?,
             };
             let answer = question(&reader)?;
             // One that failed is not used again.
-            app.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            app.readers.give_back(opening, reader);
             Ok(answer)
         });
         asked.await.unwrap_or_else(|_| Err(unasked()))

@@ -45,7 +45,7 @@ pub use fault::{Rebuild, ViewsFault};
 pub use filter::{EntryFilter, HandoffFilter};
 pub use follows::{Follows, follows};
 pub use messages::{AskedClaim, AskedState, MessageClaim, MessageRow};
-pub use reader::Reader;
+pub use reader::{FollowedViews, Reader};
 pub use rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow};
 pub use status::{Status, UnknownStatus};
 pub use tally::DecisionMinute;
@@ -91,13 +91,22 @@ impl Views {
         entries: impl IntoIterator<Item = Entry>,
     ) -> Result<Self, ViewsFault> {
         let mut views = Self::recreate(path, topic_id)?;
-        let indexes = store::begin_rebuild(&mut views.connection)?;
+        if let Err(fault) = views.fill(entries) {
+            // Half of it is of no use, and would keep the room that others may be short of.
+            drop(views);
+            let _ = store::delete(path);
+            return Err(fault);
+        }
+        Ok(views)
+    }
+
+    fn fill(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ViewsFault> {
+        let indexes = store::begin_rebuild(&mut self.connection)?;
         let mut entries = entries.into_iter().peekable();
         while entries.peek().is_some() {
-            views.apply(entries.by_ref().take(limits::VIEW_REBUILD_ENTRIES))?;
+            self.apply(entries.by_ref().take(limits::VIEW_REBUILD_ENTRIES))?;
         }
-        store::end_rebuild(&mut views.connection, &indexes)?;
-        Ok(views)
+        store::end_rebuild(&mut self.connection, &indexes)
     }
 
     /// The last entry that the tables hold, and its running hash in hex.

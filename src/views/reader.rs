@@ -14,6 +14,17 @@ use super::store;
 use super::words::handoff_of;
 use crate::limits;
 
+/// The views that somebody keeps up with the ledger.
+pub trait FollowedViews: Send {
+    /// The last entry that is in them. Never goes back.
+    fn applied(&self) -> u64;
+
+    /// Which opening of their file it is that says so: when that changes, the file may be another one.
+    fn opening(&self) -> u64;
+
+    fn open(&self) -> Result<Reader, ViewsFault>;
+}
+
 /// A connection that reads. Each answer is of one moment, and the writer goes on meanwhile.
 #[derive(Debug)]
 pub struct Reader {

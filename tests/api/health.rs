@@ -167,6 +167,86 @@ fn a_state_file_that_cannot_be_written_is_survived_and_said() {
     assert!(state.contains("state_0001") && state.contains("state_0002"));
 }
 
+/// What the views write for a question, until that is more than the rest of the daemon needs.
+fn fill_views(daemon: &Daemon) -> u64 {
+    const REST: u64 = 3 * 1024 * 1024;
+    let written = || fs::metadata(daemon.path("memory/views.db-wal")).map_or(0, |metadata| metadata.len());
+    for n in 0.. {
+        if written() > REST {
+            break;
+        }
+        let spec = spec(&format!("fill_{n:04}"));
+        assert_eq!(daemon.submit(&spec).status, 201);
+        assert_eq!(daemon.get(&location(&spec)).status, 200);
+    }
+    assert!(fs::metadata(daemon.path("memory/ledger/00000000000000000001.jsonl")).unwrap().len() < REST);
+    written()
+}
+
+/// There is room for what is decided, and none for the views, for as long as it takes until they say so.
+#[test]
+fn searches_come_back_by_themselves_when_there_is_room_again() {
+    let mut daemon = Daemon::new();
+    let room = fill_views(&daemon).to_string();
+    green(&daemon);
+    let degraded = || {
+        eventually("it is said", || {
+            let reply = daemon.get("/readyz");
+            assert_eq!(reply.status, 200, "it can still decide");
+            Some(reply.json()).filter(|found| found["status"] == "degraded")
+        })
+    };
+    for round in 1..=2 {
+        let name = |n: usize| format!("room_{round}_{n:04}");
+        limit_files(&daemon, &room);
+        assert_eq!(daemon.submit(&spec(&name(0))).status, 201);
+        let found = degraded();
+        assert_eq!(found["degraded"][0]["what"], "views", "{found}");
+        let refused = daemon.get(&location(&spec(&name(0))));
+        assert_eq!((refused.status, refused.code().as_str()), (503, "VIEWS_UNAVAILABLE"));
+        // Decisions go on, and what was claimed meanwhile stays claimed.
+        for n in 1..=5 {
+            assert_eq!(daemon.submit(&spec(&name(n))).status, 201);
+            assert_eq!(daemon.submit(&spec(&name(n))).status, 200);
+        }
+        assert_eq!(degraded()["degraded"][0]["what"], "views");
+        limit_files(&daemon, "unlimited");
+        green(&daemon);
+        for n in 0..=5 {
+            assert_eq!(daemon.get(&location(&spec(&name(n)))).json()["attempts"], 1, "{}", name(n));
+            assert_eq!(daemon.submit(&spec(&name(n))).status, 200);
+        }
+        assert_eq!(daemon.metric("handoffd_views_behind_entries"), Some(0.0));
+    }
+    eventually("the log tells", || (daemon.log().matches("well again").count() >= 2).then_some(()));
+    assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
+    // A stop does not wait for room, and the next start brings the views up.
+    limit_files(&daemon, &room);
+    assert_eq!(daemon.submit(&spec("room_3_0000")).status, 201);
+    degraded();
+    daemon.restart(200);
+    assert_eq!(daemon.get(&location(&spec("room_3_0000"))).json()["attempts"], 1);
+    green(&daemon);
+}
+
+/// Whoever had the old file open asks the new one.
+#[test]
+fn a_search_file_that_somebody_deleted_is_made_again_with_the_next_entry() {
+    let daemon = Daemon::new();
+    let attempts = |name: &str| daemon.get(&location(&spec(name))).json()["attempts"].clone();
+    assert_eq!(daemon.submit(&spec("gone_0001")).status, 201);
+    assert_eq!(attempts("gone_0001"), 1);
+    fs::remove_file(daemon.path("memory/views.db")).unwrap();
+    let found = eventually("it is said", || {
+        Some(daemon.get("/readyz").json()).filter(|found| found["status"] == "degraded")
+    });
+    assert_eq!(found["degraded"][0]["what"], "views", "{found}");
+    assert_eq!(daemon.submit(&spec("gone_0002")).status, 201);
+    green(&daemon);
+    assert_eq!((attempts("gone_0001"), attempts("gone_0002")), (1.into(), 1.into()));
+    assert_eq!(daemon.submit(&spec("gone_0001")).status, 200);
+}
+
 #[test]
 fn what_happens_is_counted() {
     let daemon = Daemon::new();

@@ -1,6 +1,7 @@
 //! Claims that are no longer in memory: an engine that forgets answers like one that never does.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
@@ -8,7 +9,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::claims::ClaimIndex;
 use crate::engine::facts::{Facts, Recorded};
-use crate::views::{self, AskedClaim, Claimed, HandoffClaim, MessageClaim, Reader, Views};
+use crate::views::{
+    self, AskedClaim, Claimed, FollowedViews, HandoffClaim, MessageClaim, Reader, Views, ViewsFault,
+};
 
 /// Applies what is durable to the views at once, unless it is told to hold it back.
 struct Applying {
@@ -35,6 +38,27 @@ impl Follower for Applying {
     }
 }
 
+/// The file that `Applying` writes to.
+struct Followed {
+    file: PathBuf,
+    applied: Arc<AtomicU64>,
+    opening: Arc<AtomicU64>,
+}
+
+impl FollowedViews for Followed {
+    fn applied(&self) -> u64 {
+        self.applied.load(Ordering::Acquire)
+    }
+
+    fn opening(&self) -> u64 {
+        self.opening.load(Ordering::Acquire)
+    }
+
+    fn open(&self) -> Result<Reader, ViewsFault> {
+        Reader::open(&self.file)
+    }
+}
+
 /// An engine that keeps nothing in memory that the views have.
 fn forgetful(place: &Path, world: &TestWorld, held: &Arc<AtomicBool>) -> EngineHandle {
     let (ledger, file) = (place.join("ledger"), place.join("views.db"));
@@ -46,10 +70,9 @@ fn forgetful(place: &Path, world: &TestWorld, held: &Arc<AtomicBool>) -> EngineH
     let waiting = behind().map(Result::unwrap).collect();
     let history: Vec<_> =
         behind().map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string()))).collect();
-    let (reader, told) = (Reader::open(&file).unwrap(), applied.clone());
-    let past = ViewsPast::new(reader, crate::ledger::Source::files(&ledger), "gw_test", move || {
-        told.load(Ordering::Acquire)
-    });
+    let followed = Followed { file, applied: applied.clone(), opening: Arc::default() };
+    let source = crate::ledger::Source::files(&ledger);
+    let past = ViewsPast::new(Box::new(followed), source, "gw_test").unwrap();
     let mut setup = Setup::new(Box::new(log), last, Box::new(world.clone()))
         .followed_by(Box::new(Applying { views, applied, held: held.clone(), waiting }))
         .remembered_by(Box::new(past));
@@ -433,6 +456,42 @@ fn a_past_that_cannot_be_read_is_a_fault_and_never_a_yes() {
     told.0.lock().unwrap().unreadable = false;
     assert!(codes(&submit(&engine, &mention).unwrap()).contains(&Code::MentionDuplicate));
     engine.stop();
+}
+
+/// What was claimed since then left memory because the new file has it; the old one, which is still open, does not.
+#[test]
+fn a_past_whose_file_was_made_again_asks_the_new_one() {
+    let (place, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let ledger = place.path().join("ledger");
+    let engine = start(&ledger, &world);
+    for n in 1..=2 {
+        let spec = handoff(&format!("hs_{n:08}"), &format!("key-{n:08}"));
+        engine.submit_and_wait(candidate(&spec, "decision-router", &world)).unwrap();
+    }
+    engine.stop();
+    let entries = || Entries::read(&ledger, 1, 6).unwrap().map(Result::unwrap);
+    let file = place.path().join("views.db");
+    let mut views = Views::open(&file, "gw_test").unwrap();
+    views.apply(entries().take(3)).unwrap();
+    let (applied, opening) = (Arc::new(AtomicU64::new(3)), Arc::<AtomicU64>::default());
+    let followed = Followed { file: file.clone(), applied: applied.clone(), opening: opening.clone() };
+    let source = crate::ledger::Source::files(&ledger);
+    let past = ViewsPast::new(Box::new(followed), source, "gw_test").unwrap();
+    let claimed = |n: usize| past.handoff(&format!("hs_{n:08}")).unwrap().is_some();
+    assert_eq!((claimed(1), claimed(2)), (true, false));
+    drop(views);
+    let views = Views::rebuild(&file, "gw_test", entries()).unwrap();
+    assert_eq!(views.applied().unwrap().0, 6);
+    // Until it is said that the new one is followed, the old one answers.
+    assert_eq!((past.applied(), claimed(1), claimed(2)), (3, true, false));
+    applied.store(6, Ordering::Release);
+    opening.store(1, Ordering::Release);
+    assert_eq!((past.applied(), claimed(1), claimed(2)), (6, true, true));
+    // One that cannot be opened is a fault, also after others could be.
+    drop(views);
+    std::fs::remove_file(&file).unwrap();
+    opening.store(2, Ordering::Release);
+    past.handoff("hs_00000002").map(drop).unwrap_err();
 }
 
 #[test]
