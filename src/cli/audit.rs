@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::printer::{DIM, GREEN, RED};
 use super::{Context, Exit, Failure, parse_time, place, read_input};
-use crate::gateway::{Files, public_key, read_checkpoint};
+use crate::gateway::{Files, public_key};
 use crate::json;
 use crate::ledger::{Head, Source, inspect, verify};
 use crate::limits;
@@ -30,7 +30,7 @@ pub(super) enum AuditCommand {
     Tail(super::tail::AuditTail),
     /// Compute everything again: the chain, the checkpoint, the state file, the views
     Verify(Verify),
-    /// Print the newest signed checkpoint
+    /// Print a signed checkpoint to keep elsewhere: of the newest entry if a gateway runs, otherwise the last one
     Checkpoint,
 }
 
@@ -158,20 +158,7 @@ impl AuditCommand {
             Self::Show(show) => show.run(context, &files),
             Self::Tail(tail) => tail.run(context, &files),
             Self::Verify(verify) => verify.run(context, &files),
-            Self::Checkpoint => {
-                let checkpoint =
-                    read_checkpoint(&files.checkpoint()).map_err(|fault| Failure(fault.to_string()))?;
-                let none = || {
-                    Failure(format!(
-                        "there is no checkpoint yet: one is left after {} entries and when the gateway stops, and a running \
-                         gateway signs one for whoever asks for /v1/audit/checkpoint",
-                        limits::CHECKPOINT_ENTRIES
-                    ))
-                };
-                let checkpoint = checkpoint.ok_or_else(none)?;
-                context.printer.value(&checkpoint);
-                Ok(Exit::Done)
-            }
+            Self::Checkpoint => super::checkpoint::run(context, &files),
         }
     }
 }

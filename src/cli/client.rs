@@ -24,7 +24,7 @@ use crate::settings::Effective;
 use base::{Base, below};
 
 /// Which gateway to talk to, and as whom.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ClientFlags {
     /// The gateway, such as https://gateway.example:7420; without it, the one that serves the workspace
     #[arg(long, global = true, value_name = "URL", env = "HANDOFFD_URL", hide_env_values = true)]

@@ -12,6 +12,7 @@ mod authorize;
 mod backup;
 mod check;
 mod checklist;
+mod checkpoint;
 mod client;
 mod completions;
 mod conformance;

@@ -1,6 +1,6 @@
 //! `doctor` as a user meets it. Each check has its own test beside it.
 
-use crate::support::{Workspace, stdout};
+use crate::support::{Workspace, stderr, stdout};
 
 #[test]
 fn a_workspace_that_is_served_has_nothing_that_fails() {
@@ -29,4 +29,34 @@ fn what_fails_is_the_exit_code_and_the_daemon_says_so_too() {
     };
     assert_eq!((of("policies"), of("daemon")), ("fail".to_owned(), "warn".to_owned()), "{found:#}");
     assert_eq!(workspace.exit(&["doctor"]), 1);
+}
+
+/// What `doctor` says to do, done.
+#[test]
+fn a_running_gateway_signs_a_checkpoint_and_without_one_there_is_the_last() {
+    let mut workspace = Workspace::served();
+    let checkpoint = ["audit", "checkpoint"];
+    let found = workspace.json(&["--json", "doctor"]);
+    let row = found["checks"].as_array().unwrap().iter().find(|row| row["check"] == "checkpoint").unwrap();
+    assert!(row["fix"].as_str().unwrap().contains("handoffd audit checkpoint"), "{row}");
+    let head =
+        || workspace.json(&["--json", "audit", "list", "--limit", "1"])["entries"][0]["sequence"].clone();
+    for n in 1..=2 {
+        let spec = workspace.spec(n, |_| {});
+        workspace.write("memory/spec.json", spec);
+        assert_eq!(workspace.exit(&["submit", "memory/spec.json"]), 0);
+        let signed = workspace.json(&checkpoint);
+        assert_eq!(signed["sequence"], head());
+        workspace.write("memory/kept.json", signed.to_string());
+        assert_eq!(workspace.exit(&["audit", "verify", "--checkpoint", "memory/kept.json"]), 0);
+    }
+    assert!(!workspace.path().join("memory/checkpoint").exists(), "it is for whoever asked");
+    let last = head();
+    workspace.stop();
+    assert_eq!(workspace.json(&checkpoint)["sequence"], last);
+    std::fs::remove_file(workspace.path().join("memory/checkpoint")).unwrap();
+    let none = workspace.run(&checkpoint);
+    assert_eq!(none.status.code(), Some(2));
+    let said = stderr(&none);
+    assert!(said.contains("there is no checkpoint yet") && said.contains("handoffd serve"), "{said}");
 }

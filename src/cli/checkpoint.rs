@@ -1,0 +1,32 @@
+//! `handoffd audit checkpoint`: a signed checkpoint to keep elsewhere.
+//!
+//! Only a gateway signs: it knows what it has appended, and this command would have to take the files' word for it.
+
+use super::client::{Ask, ClientFlags, workspace_flag};
+use super::{Context, Exit, Failure};
+use crate::gateway::{Files, read_checkpoint};
+use crate::limits;
+
+/// Prints one of the newest entry where a gateway runs, and otherwise the one that was left last.
+pub(super) fn run(context: &Context, files: &Files) -> Result<Exit, Failure> {
+    if let Some(client) = ClientFlags::default().own(context)? {
+        return Ok(match client.ask(Ask::Get, "/v1/audit/checkpoint") {
+            Ok(reply) => {
+                context.printer.value(&reply.body);
+                Exit::Done
+            }
+            Err(trouble) => trouble.end(context),
+        });
+    }
+    let left = read_checkpoint(&files.checkpoint()).map_err(|fault| Failure(fault.to_string()))?;
+    let Some(checkpoint) = left else {
+        return Err(Failure(format!(
+            "there is no checkpoint yet: one is left after {} entries and when the gateway stops; one that runs signs \
+             one for whoever asks, so start it with: handoffd serve{}",
+            limits::CHECKPOINT_ENTRIES,
+            workspace_flag(context)
+        )));
+    };
+    context.printer.value(&checkpoint);
+    Ok(Exit::Done)
+}
