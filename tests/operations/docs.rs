@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,23 @@ fn examples(text: &str) -> Vec<&str> {
     blocks.filter(|block| block.contains("curl ") || block.contains("handoffd a2a ")).collect()
 }
 
-/// Runs every example of a page, in order, in one workspace; each must end well and say something.
+/// The files of a workspace that belong to its policy set (decision 003), and those that hold a token.
+fn files_of_the_set(directory: &Path, found: &mut BTreeSet<PathBuf>) {
+    for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "memory" && !name.starts_with('.') {
+            files_of_the_set(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "json" || extension == "md") {
+            found.insert(path);
+        } else if name.ends_with(".token") {
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "others can read {name}");
+        }
+    }
+}
+
+/// Runs every example of a page, in order, in one workspace; each must end well and say something, and none changes the
+/// policy set by what it leaves behind.
 fn run_examples(name: &str, at_least: usize) {
     let workspace = workspace();
     let daemon = Daemon::start(workspace.path(), &[]);
@@ -33,6 +50,8 @@ fn run_examples(name: &str, at_least: usize) {
     let text = page(name);
     let examples = examples(&text);
     assert!(examples.len() >= at_least, "{name} has {} examples", examples.len());
+    let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
+    files_of_the_set(workspace.path(), &mut before);
     for example in examples {
         let here = example.replace("127.0.0.1:7420", &daemon.address);
         assert_ne!(here, example, "an example of {name} asks nobody: {example}");
@@ -47,6 +66,8 @@ fn run_examples(name: &str, at_least: usize) {
         assert!(output.status.success() && !said.trim().is_empty(), "{name}: {example}\n{output:?}");
         assert!(!said.contains("urn:handoffd:problem"), "{name}: {example}\n{said}");
     }
+    files_of_the_set(workspace.path(), &mut after);
+    assert_eq!(after, before, "{name}");
     daemon.stop();
 }
 
