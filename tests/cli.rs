@@ -406,6 +406,38 @@ fn a_workspace_that_cannot_be_trusted_allows_nothing() {
     refused(&["check", "docs/examples/taskspec-minimal.json", "--now", NOW, "--json"], "A2A_ROUTE_UNKNOWN");
 }
 
+/// The files that a page names: in code and in commands, from the workspace, and in links, from the page.
+fn files_named(page: &Path, root: &Path) -> Vec<std::path::PathBuf> {
+    let text = fs::read_to_string(page).unwrap();
+    let is_file = |word: &&str| {
+        word.contains('/') && [".json", ".md", ".key"].iter().any(|ending| word.ends_with(ending))
+    };
+    let words = text.split(|c: char| c.is_whitespace() || "`()[]|,;".contains(c)).filter(is_file);
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).filter(is_file);
+    let links: Vec<&str> = links.collect();
+    let from_root = words.filter(|word| !links.contains(word)).map(|word| root.join(word));
+    from_root.chain(links.iter().map(|link| page.parent().unwrap().join(link))).collect()
+}
+
+#[test]
+fn what_init_ships_names_only_files_that_are_there() {
+    let workspace = tempfile::tempdir().unwrap();
+    let workspace = Workspace(workspace);
+    let made = workspace.json(&["init", "--json"]);
+    let pages = made["made"].as_array().unwrap().iter().filter_map(|path| path.as_str());
+    let mut named = 0;
+    for page in pages.filter(|path| path.ends_with(".md")) {
+        for file in files_named(&workspace.path().join(page), workspace.path()) {
+            // What the daemon keeps is there when it runs.
+            if !file.starts_with(workspace.path().join("memory")) {
+                assert!(file.is_file(), "{page} names {}", file.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 20, "{named}");
+}
+
 #[test]
 fn init_keeps_what_is_there() {
     let workspace = Workspace::new();
