@@ -25,10 +25,8 @@ pub const PROPOSALS_KEPT_MAX: usize = 32;
 pub const CHANGED_FILES_LISTED_MAX: usize = 100;
 pub const FILE_LIST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A grant: how long it lasts at most, how often it may be used, how many names each of its lists has.
+/// How long a grant lasts at most; how often it may be used and how many names its lists have, its schema says.
 pub const GRANT_S_MAX: i64 = 30 * 86_400;
-pub const GRANT_USES_MAX: u32 = 1_000;
-pub const GRANT_NAMES_MAX: usize = 32;
 
 /// Grants that are kept, and how long each is after it was made: as long as it can last, and once more so that what
 /// names it is told why it no longer counts.

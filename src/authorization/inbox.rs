@@ -203,11 +203,6 @@ impl Inbox {
             .filter(move |waiting| waiting.is_over(at, since))
     }
 
-    /// When the next one ends: a timer looks again then.
-    pub fn next_end(&self) -> Option<Timestamp> {
-        self.ends.first().map(|(until, _)| *until)
-    }
-
     pub fn count(&self) -> usize {
         self.waiting.size()
     }

@@ -369,16 +369,6 @@ fn a_grant_is_for_one_use_unless_it_says_otherwise() {
 }
 
 #[test]
-fn the_bounds_in_the_schema_are_those_of_the_limits() {
-    let schema: Json = serde_json::from_str(GRANT_BODY.text()).unwrap();
-    let members = &schema["properties"];
-    assert_eq!(members["uses"]["maximum"], json!(limits::GRANT_USES_MAX));
-    for list in ["agents", "operations", "channels"] {
-        assert_eq!(members[list]["maxItems"], json!(limits::GRANT_NAMES_MAX));
-    }
-}
-
-#[test]
 fn a_grant_that_an_entry_of_the_ledger_has_no_room_for_is_not_made() {
     let now = at(START);
     let of_chars = |name: &str| {
