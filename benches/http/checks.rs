@@ -47,6 +47,8 @@ fn bad() -> Vec<(&'static str, Knows, Json)> {
         ("A2A_SOURCE_MISMATCH", Everything, own("/source/agentId", json!("somebody-else"))),
         ("EXECUTION_SCHEMA_INVALID", Everything, own("/intent/operation", json!("make.coffee"))),
         ("POLICY_ROLLBACK_PLAN_MISSING", Everything, own("/rollback/planRef", json!("docs/no-such-plan.md"))),
+        // There is such a file everywhere.
+        ("POLICY_ROLLBACK_PLAN_MISSING", Everything, own("/rollback/planRef", json!("/etc/passwd"))),
         ("POLICY_TASK_DENIED", Policy, sealed(asked("/intent/operation", json!("transaction.read")))),
         ("POLICY_SCOPE_EXCEEDED", Policy, sealed(asked(scope, json!(["positions.read"])))),
         (

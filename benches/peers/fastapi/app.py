@@ -34,7 +34,7 @@ POLICIES = {f"policies/delegation/{path.name}": json.loads(path.read_text())
             for path in (ROOT / "policies/delegation").glob("*.json")}
 RING = ROOT / "memory/keyring.json"
 KEYS = json.loads(RING.read_text())["keys"] if RING.exists() else []
-SCHEMAS = {}
+SCHEMAS, PLANS = {}, {}
 
 DB = sqlite3.connect(ROOT / "memory/peer.db", check_same_thread=False, isolation_level=None, timeout=30)
 DB.executescript("""
@@ -76,6 +76,13 @@ def input_schema(reference):
             versioned = VERSION.search(path.name) or VERSION.search(schema.get("$id", ""))
             SCHEMAS[reference] = validator(schema) if versioned else "EXECUTION_SCHEMA_UNVERSIONED"
     return SCHEMAS[reference]
+
+
+def is_plan(reference):
+    if reference not in PLANS:
+        path = (ROOT / reference).resolve()
+        PLANS[reference] = path.is_relative_to(ROOT.resolve()) and path.is_file()
+    return PLANS[reference]
 
 
 def mapped(spec, now):
@@ -121,7 +128,7 @@ def judge(spec, agent, now):
         if spec["mode"] == "live" or (spec["mode"] == "simulated" and route.get("stage", "dev") == "dev"):
             codes.add("POLICY_STAGE_NOT_REACHED")
     rollback = spec.get("rollback", {})
-    if not rollback.get("required") or not (ROOT / rollback.get("planRef", ".")).is_file():
+    if not rollback.get("required") or not is_plan(rollback.get("planRef", ".")):
         codes.add("POLICY_ROLLBACK_PLAN_MISSING")
     if spec["mode"] != "live" and spec["safety"].get("allowExternalSideEffects"):
         codes.add("POLICY_SIDE_EFFECTS")
