@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::TaskSpec;
 use crate::gates::Code;
+use crate::limits;
 use crate::timestamp::Timestamp;
 use crate::wire::Payload;
 
@@ -36,7 +37,15 @@ pub(super) struct Epoch {
     pub(super) facts: EpochFacts,
 }
 
-/// When what a handoff rests on was made.
+impl Epoch {
+    /// What senders and principals stamped before this may have been used in what is forgotten: stamps of clocks that run
+    /// ahead are taken (`docs/decisions/004-time.md`). What the ledger itself stamped is never ahead of it.
+    fn stamps_from(&self) -> Timestamp {
+        self.since.plus_seconds(limits::SKEW_S)
+    }
+}
+
+/// When what a handoff rests on was made, by the word of who made it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stamps {
     envelope: Option<Timestamp>,
@@ -53,28 +62,31 @@ impl Stamps {
         }
     }
 
-    /// What of it is void, because it was made before the epoch: where it may have been used is forgotten.
+    /// What of it is void, because it may have been taken before the epoch: where it was used is forgotten.
     pub(super) fn void_in(self, epoch: &Epoch) -> impl Iterator<Item = Void> {
-        let since = epoch.since;
-        let before = move |at: Option<Timestamp>| at.filter(|at| *at < since);
+        let (since, from) = (epoch.since, epoch.stamps_from());
+        let before = move |at: Option<Timestamp>| at.filter(|at| *at < from);
         let envelope = before(self.envelope).map(|at| Void {
             code: Code::EnvelopeExpired,
             path: "/authorship/envelope/ttl/issuedAt",
-            message: format!("the envelope is of {at}; {}", restored(since)),
-            hint: "ask the principal for a new envelope",
+            message: format!("the envelope is of {at}; {}", restored(since, from)),
+            hint: "ask the principal for a new envelope, issued when that time has come",
         });
         let mention = before(self.mention).map(|at| Void {
             code: Code::MentionExpired,
             path: "/authorship/mentionDelegation/observedAt",
-            message: format!("the mention was seen at {at}; {}", restored(since)),
-            hint: "have the person mention the bot again",
+            message: format!("the mention was seen at {at}; {}", restored(since, from)),
+            hint: "have the person mention the bot again when that time has come",
         });
         envelope.into_iter().chain(mention)
     }
 }
 
-fn restored(since: Timestamp) -> String {
-    format!("the ledger has forgotten claims and began a new epoch at {since}; what came before is void")
+fn restored(since: Timestamp, from: Timestamp) -> String {
+    format!(
+        "the ledger has forgotten claims and began a new epoch at {since}; what was stamped before {from} may have been used \
+         before that, and is void"
+    )
 }
 
 /// Something that no longer counts.

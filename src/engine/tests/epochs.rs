@@ -56,9 +56,28 @@ fn what_was_made_in_the_epoch_counts() {
         let found: Vec<Code> = candidate.stamps.void_in(&epoch).map(|void| void.code).collect();
         assert_eq!(found, void, "{since}");
     };
-    // Signed at 19:36:30, seen at 19:36:58.
-    check("2026-02-18T19:36:30Z", &[]);
-    check("2026-02-18T19:36:30.000000001Z", &[Code::EnvelopeExpired]);
-    check("2026-02-18T19:36:58Z", &[Code::EnvelopeExpired]);
-    check("2026-02-18T19:36:59Z", &[Code::EnvelopeExpired, Code::MentionExpired]);
+    // Signed at 19:36:30, seen at 19:36:58, by clocks that may have been two minutes ahead.
+    check("2026-02-18T19:34:30Z", &[]);
+    check("2026-02-18T19:34:30.000000001Z", &[Code::EnvelopeExpired]);
+    check("2026-02-18T19:34:58Z", &[Code::EnvelopeExpired]);
+    check("2026-02-18T19:34:58.000000001Z", &[Code::EnvelopeExpired, Code::MentionExpired]);
+}
+
+/// The last instant that the gates take is void, and the first that they do not is not.
+#[test]
+fn whatever_could_have_been_taken_before_the_epoch_is_void_in_it() {
+    let world = TestWorld::new();
+    let taken = |ahead: Timestamp| {
+        let mut mention: Json = serde_json::from_str(READ).unwrap();
+        mention["authorship"]["mentionDelegation"]["observedAt"] = json!(ahead.to_nanoseconds());
+        mention["authorship"]["envelope"]["ttl"]["issuedAt"] = json!(ahead.to_nanoseconds());
+        let candidate = candidate(&mention, "decision-router", &world);
+        let early = [Code::EnvelopeNotYetValid, Code::MentionFromFuture];
+        let is_taken = candidate.verdict.reasons().iter().all(|reason| !early.contains(&reason.code));
+        let after = Epoch { since: world.now().plus_nanosecond(), facts: facts() };
+        (is_taken, candidate.stamps.void_in(&after).count())
+    };
+    let last = world.now().plus_seconds(crate::limits::SKEW_S);
+    assert_eq!(taken(last), (true, 2));
+    assert_eq!(taken(last.plus_nanosecond()), (false, 0));
 }
