@@ -414,6 +414,83 @@ fn memory_is_bounded_when_the_views_stop_and_free_again_when_they_go_on() {
     alone.room().unwrap();
 }
 
+/// A disk that fails for long must not fill memory with what nobody has claimed.
+#[test]
+fn what_failed_batches_claimed_takes_no_room() {
+    let told = Told::default();
+    let mut index = ClaimIndex::on(Some(Box::new(told.clone())), 0).unwrap();
+    index.in_memory_max = 100;
+    for n in 1..=1000 {
+        index.room().unwrap();
+        take(&mut index, n, "cycle");
+        let said = MessageClaim { content: None, asked: None, handoff: None };
+        index.take_said("router", &format!("msg-{n:08}"), said, n as u64);
+        // Written, with another one behind it, or dropped before it is.
+        match n % 3 {
+            0 => index.drop_building(),
+            1 => index.ship(),
+            _ => index.give_back(),
+        }
+    }
+    index.give_back();
+    assert!(index.handoff("hs_00000001").unwrap().is_none());
+    // It works again: there is all the room there was.
+    for n in 1..=100 {
+        index.room().unwrap();
+        take(&mut index, n, "cycle");
+    }
+    index.room().unwrap_err();
+}
+
+/// Every append fails, until the disk works again.
+struct Faulty {
+    log: SegmentLog,
+    fails: Arc<AtomicBool>,
+}
+
+impl Log for Faulty {
+    fn topic_id(&self) -> &str {
+        self.log.topic_id()
+    }
+
+    fn head(&self) -> Head {
+        self.log.head()
+    }
+
+    fn check(&mut self) -> Result<(), AppendFault> {
+        self.log.check()
+    }
+
+    fn append(&mut self, after: Head, batch: &Batch) -> Result<(), AppendFault> {
+        if self.fails.load(Ordering::Acquire) {
+            return Err(AppendFault::NotDurable(std::io::ErrorKind::StorageFull.into()));
+        }
+        self.log.append(after, batch)
+    }
+}
+
+#[test]
+fn a_disk_that_fails_for_long_leaves_room_for_what_comes_after() {
+    let (place, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let fails = Arc::new(AtomicBool::new(true));
+    let log = Faulty { log: open(place.path()), fails: fails.clone() };
+    let setup =
+        Setup::new(Box::new(log), None, Box::new(world.clone())).remembered_by(Box::new(Told::default()));
+    let engine = EngineHandle::start(setup, std::iter::empty()).unwrap();
+    engine.shared.desk.lock().index_mut().in_memory_max = 20;
+    let submit = |n: usize| {
+        let spec = handoff(&format!("hs_{n:08}"), &format!("key-{n:08}"));
+        engine.submit_and_wait(candidate(&spec, "decision-router", &world))
+    };
+    for n in 0..60 {
+        let fault = submit(n).unwrap_err().to_string();
+        assert!(!fault.contains("memory holds no more claims"), "{n}: {fault}");
+    }
+    fails.store(false, Ordering::Release);
+    assert_eq!(submit(0).unwrap().decision, Decision::Allowed);
+    engine.stop();
+}
+
 #[test]
 fn a_past_that_cannot_be_read_is_a_fault_and_never_a_yes() {
     let (place, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
