@@ -83,7 +83,7 @@ where
 {
     fn run(&mut self, sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
         let agreed = if self.ruled { sequencer.agree() } else { Ok(()) };
-        let answer = agreed.and_then(|()| (self.run)(sequencer, batch));
+        let answer = agreed.and_then(|()| sequencer.at_one_time(|sequencer| (self.run)(sequencer, batch)));
         let done = answer.as_ref().map(|_| ()).map_err(EngineFault::clone);
         self.answer = Some(answer);
         done

@@ -33,6 +33,8 @@ pub(super) struct Sequencer {
     /// What is in force by the ledger: durable, with what is being written, and with what is being built.
     standing: [Standing; 3],
     world: Box<dyn World>,
+    /// The time of what is being done: what is judged by one reading of the clock is not stamped with a later one.
+    moment: Option<Timestamp>,
     /// What is in force; candidates judged under anything else are judged again.
     in_force: Option<Arc<InForce>>,
     /// The policy set as its files have it; what is in force may have other routes, while a rollback pins them.
@@ -114,6 +116,7 @@ impl Sequencer {
             shipped: at,
             standing,
             world,
+            moment: None,
             in_force: None,
             table: None,
             promotion,
@@ -187,7 +190,15 @@ impl Sequencer {
 
     /// The world's time; the ledger's own may be ahead of it.
     pub(super) fn now(&self) -> Timestamp {
-        self.world.now()
+        self.moment.unwrap_or_else(|| self.world.now())
+    }
+
+    /// Does something that asks for the time more than once, and is told the same each time.
+    pub(super) fn at_one_time<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        self.moment = Some(self.world.now());
+        let done = act(self);
+        self.moment = None;
+        done
     }
 
     pub(super) fn random(&mut self) -> [u8; 10] {
@@ -339,8 +350,17 @@ impl Sequencer {
         candidate: &mut Candidate,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Arc<Decided>, EngineFault> {
+        self.at_one_time(|sequencer| sequencer.decide_at(candidate, batch))
+    }
+
+    fn decide_at(
+        &mut self,
+        candidate: &mut Candidate,
+        batch: &mut BatchBuilder<'_>,
+    ) -> Result<Arc<Decided>, EngineFault> {
         self.record_standing(batch)?;
-        let now = batch.time(self.world.now());
+        // Judged as of the decision's own entry, which is the second of its group.
+        let now = batch.time(self.now()).plus_nanosecond();
         self.as_of(now, candidate)?;
         let candidate = &*candidate;
         let step = step(candidate, &self.index, self.building(), &self.topic_id, self.keeping, now)?;

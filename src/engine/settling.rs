@@ -92,11 +92,13 @@ impl Sequencer {
             remaining: Some(remaining),
             task_spec_digest: waiting.task_spec_digest,
         };
-        let candidate = match self.judged_now(&waiting, task_spec, now) {
+        // Judged as of the decision's own entry, which comes right after the one that says yes.
+        let decided_at = now.plus_nanosecond();
+        let candidate = match self.judged_now(&waiting, task_spec, decided_at) {
             Some(candidate) => candidate,
             None => return Ok(Err(Unanswered::OtherTaskSpec)),
         };
-        let late = late_reasons(&candidate, self.building(), now)?;
+        let late = late_reasons(&candidate, self.building(), decided_at)?;
         let mut reasons = candidate.verdict.reasons().to_vec();
         reasons.extend(late.reasons);
         if !reasons.is_empty() && reasons.iter().all(|reason| reason.code.passes()) {

@@ -10,7 +10,7 @@ mod sharing;
 mod speaking;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
@@ -527,6 +527,56 @@ fn the_sequencer_has_the_last_word() {
     assert_eq!(loaded.len(), 2, "each set that comes into force is one event");
     assert_eq!(loaded[1]["payload"]["digest"], set.digest().to_string());
     assert_eq!(loaded[1]["payload"]["previous_digest"], policies().digest().to_string());
+}
+
+/// A clock that has moved on whenever it is read.
+#[derive(Clone)]
+struct Restless {
+    nanoseconds: Arc<AtomicI64>,
+    calm: TestWorld,
+}
+
+impl Restless {
+    const STEP: i64 = 7;
+}
+
+impl World for Restless {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_nanoseconds(self.nanoseconds.fetch_add(Self::STEP, Ordering::Relaxed))
+    }
+
+    fn random(&mut self) -> [u8; 10] {
+        self.calm.random()
+    }
+}
+
+#[test]
+fn nothing_is_decided_at_or_after_an_expiry_that_it_was_found_to_be_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let calm = TestWorld::new();
+    let nanoseconds = Arc::new(AtomicI64::new(calm.now().unix_nanoseconds().unwrap()));
+    let world = Restless { nanoseconds: nanoseconds.clone(), calm };
+    let setup = Setup::new(Box::new(open(directory.path())), None, Box::new(world));
+    let engine = EngineHandle::start(setup, std::iter::empty()).unwrap();
+    let mut expired = 0;
+    for n in 0..60 {
+        let mut spec: Json = serde_json::from_str(READ).unwrap();
+        spec["handoffId"] = json!(format!("hs_restless_{n:04}"));
+        spec["audit"]["idempotencyKey"] = json!(format!("key-restless-{n:04}"));
+        let mention = &mut spec["authorship"]["mentionDelegation"];
+        let judged_at = Timestamp::from_unix_nanoseconds(nanoseconds.load(Ordering::Relaxed));
+        let until = Timestamp::from_unix_nanoseconds(judged_at.unix_nanoseconds().unwrap() + n + 1);
+        let observed_at = until.plus_seconds(-mention["ttlSeconds"].as_i64().unwrap());
+        mention["observedAt"] = json!(observed_at.to_nanoseconds());
+        let early = Candidate::judge(spec.to_string().into(), ruling("decision-router"), judged_at).unwrap();
+        assert!(!early.verdict.reasons().iter().any(|reason| reason.code == Code::MentionExpired));
+        let decided = engine.submit_and_wait(early).unwrap();
+        let is_late = Timestamp::parse(&decided.decided_at).unwrap() >= until;
+        assert_eq!(codes(&decided).contains(&Code::MentionExpired), is_late, "{n}: {}", decided.decided_at);
+        expired += usize::from(is_late);
+    }
+    assert!((1..60).contains(&expired), "{expired}");
+    engine.stop();
 }
 
 fn start_with_state(directory: &Path, file: &Path, world: &TestWorld) -> EngineHandle {
