@@ -132,6 +132,11 @@ pub enum GatewayFault {
     /// The checkpoint is not signed by the gateway's key.
     BadCheckpoint(PathBuf),
     Ledger(OpenFault),
+    /// The ledger lacks an entry that a file has seen, or has another one in its place.
+    Forgotten {
+        path: PathBuf,
+        fault: OpenFault,
+    },
     /// The state file is not what the ledger gives.
     State {
         path: PathBuf,
@@ -173,6 +178,18 @@ impl std::fmt::Display for GatewayFault {
                 write!(f, "{} is not signed by this gateway's key", path.display())
             }
             Self::Ledger(fault) => write!(f, "{fault}"),
+            Self::Forgotten { path, fault } => {
+                write!(f, "{fault}: {} has seen it; ", path.display())?;
+                let is_state = path.file_name().is_some_and(|name| name == "orchestration-state.json");
+                if is_state && matches!(fault, OpenFault::Different { .. }) {
+                    write!(f, "if somebody edited that file, {RESTORE}; otherwise ")?;
+                }
+                write!(
+                    f,
+                    "keep the directory, and put the ledger's files back as they were, or restore a backup into a new \
+                     workspace; if what is left has to do, back that up and restore it, which begins a new epoch"
+                )
+            }
             Self::State { path, published } => {
                 let path = path.display();
                 match published {

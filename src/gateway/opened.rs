@@ -6,7 +6,7 @@ use super::{Files, GatewayFault, closed, new_topic_id, read_checkpoint, remember
 use crate::engine::EpochFacts;
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog};
 use crate::ledger::{
-    Closing, Head, Log, MemoryLog, OpenFault, RealDisk, SegmentLog, Source, Torn, gateway_key_id,
+    Closing, Head, Log, MemoryLog, OpenFault, RealDisk, SegmentLog, Source, Torn, gateway_key_id, name_of_log,
 };
 use crate::proof::Seed;
 use crate::settings::LedgerUrl;
@@ -41,8 +41,13 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
             if let Some(why) = closed::closed(files)? {
                 return Err(GatewayFault::Closed { path: files.closed(), why });
             }
-            let (log, torn) = open_files(files, &topic_id, &remembered).map_err(GatewayFault::Ledger)?;
+            let known_as = name_of_log(&files.ledger(), &files.journal()).map_err(GatewayFault::Ledger)?;
+            let records = remembering::of_files(files, Some(&seed.public_hex()), known_as.as_deref())?;
+            let heads: Vec<Head> = records.iter().map(|record| record.head).collect();
+            let (log, torn) =
+                open_files(files, &topic_id, &heads).map_err(|fault| remembering::blame(fault, &records))?;
             let (last_timestamp, source) = (log.last_timestamp(), Source::files(&files.ledger()));
+            remembering::hold_files(&source, &records)?;
             Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None })
         }
         LedgerUrl::Memory => {
@@ -87,18 +92,17 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
 fn open_files(
     files: &Files,
     topic_id: &str,
-    remembered: &Option<Head>,
+    remembered: &[Head],
 ) -> Result<(SegmentLog, Option<Torn>), OpenFault> {
-    let (disk, remembered) = (Arc::new(RealDisk), remembered.as_slice());
-    SegmentLog::open_with_journal(disk, &files.ledger(), &files.journal(), topic_id, remembered)
+    SegmentLog::open_with_journal(Arc::new(RealDisk), &files.ledger(), &files.journal(), topic_id, remembered)
 }
 
 /// Puts back into the segments what a power cut took from them and the journal has, for those who read the segments
-/// alone. Whoever asks for it holds the workspace.
+/// alone. Whoever asks for it holds the workspace. What others remember is not asked: a start still does.
 pub(super) fn settle_journal(files: &Files) -> Result<(), OpenFault> {
     if files.journal().exists() {
         // The ledger has a name already: nothing is in a journal before there is an entry.
-        open_files(files, "", &None)?;
+        open_files(files, "", &[])?;
     }
     Ok(())
 }

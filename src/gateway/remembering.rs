@@ -1,18 +1,106 @@
-//! What a workspace remembers of a ledger that is kept elsewhere: the last entry that each of its files has seen.
+//! What a workspace remembers of its ledger: the last entry that each of its files has seen.
 //!
-//! The ledger may be put back from a backup behind its back, so every record is held against it. A workspace that has
-//! records of another ledger is not let near this one.
+//! A ledger may be put back from a backup, cut or replaced behind its back, so every record is held against it. A workspace
+//! that has records of another ledger in a database is not let near this one.
+
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Files, GatewayFault, read_checkpoint};
+use super::{Files, GatewayFault, bad_ledger, closed, public_key, read_checkpoint};
 use crate::ledger::postgres::{Database, Noted, PostgresFault, Remembered};
-use crate::ledger::{Head, RunningHash, gateway_key_id};
+use crate::ledger::{Head, OpenFault, RunningHash, Source, gateway_key_id, name_of_log};
+use crate::limits;
 use crate::os::{clock, files};
 use crate::proof::Seed;
-use crate::state::Publisher;
+use crate::state::{Publisher, signed_head};
 use crate::timestamp::Timestamp;
-use crate::views::follows;
+use crate::views::{follows, follows_any};
+
+/// An entry that was there, by a file that has seen it.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) path: PathBuf,
+    pub(super) head: Head,
+}
+
+/// What a workspace remembers of the ledger in its own files; of any ledger, where it has none. Views of another topic
+/// follow something else, and so does a snapshot.
+pub(super) fn of_files(
+    files_of: &Files,
+    public_hex: Option<&str>,
+    topic_id: Option<&str>,
+) -> Result<Vec<Record>, GatewayFault> {
+    let is_meant = |theirs: &str| topic_id.is_none_or(|topic_id| topic_id == theirs);
+    let mut records = Vec::new();
+    let mut has_seen = |path: PathBuf, head: Head| {
+        if head.sequence > 0 {
+            records.push(Record { path, head });
+        }
+    };
+    if let Some(public_hex) = public_hex {
+        if let Some(checkpoint) = read_checkpoint(&files_of.checkpoint())? {
+            let head = checkpoint.verify(public_hex);
+            has_seen(
+                files_of.checkpoint(),
+                head.ok_or_else(|| GatewayFault::BadCheckpoint(files_of.checkpoint()))?,
+            );
+        }
+        let text = files::read_bounded(&files_of.state_snapshot(), limits::SNAPSHOT_BYTES_MAX).ok();
+        let text = text.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+        if let Some((_, head)) = signed_head(&text, public_hex).filter(|(theirs, _)| is_meant(theirs)) {
+            has_seen(files_of.state_snapshot(), head);
+        }
+    }
+    if let Some((_, views)) = follows_any(&files_of.views()).filter(|(theirs, _)| is_meant(theirs))
+        && let Some(running_hash) = RunningHash::from_hex(&views.running_hash)
+    {
+        has_seen(files_of.views(), Head { sequence: views.sequence, running_hash });
+    }
+    if let Some(published) = published(files_of) {
+        has_seen(files_of.state(), published.head);
+    }
+    Ok(records)
+}
+
+/// Why a ledger in files does not open, with whoever remembers what it lacks.
+pub(super) fn blame(fault: OpenFault, records: &[Record]) -> GatewayFault {
+    let newest = || records.iter().max_by_key(|record| record.head.sequence);
+    let by = match &fault {
+        OpenFault::Truncated { expected: sequence, .. } | OpenFault::Different { sequence } => {
+            records.iter().find(|record| record.head.sequence == *sequence)
+        }
+        OpenFault::Damaged { after, .. } => newest().filter(|record| record.head.sequence > *after),
+        OpenFault::Io { .. } | OpenFault::Gap { .. } | OpenFault::Foreign { .. } => None,
+    };
+    match by {
+        Some(Record { path, .. }) => GatewayFault::Forgotten { path: path.clone(), fault },
+        None => GatewayFault::Ledger(fault),
+    }
+}
+
+/// Is all of it there? A log that opens looks at its last segment; this looks at the others, too.
+pub(super) fn hold_files(ledger: &Source, records: &[Record]) -> Result<(), GatewayFault> {
+    for Record { path, head } in records {
+        if !ledger.has(*head).map_err(bad_ledger)? {
+            let fault = OpenFault::Different { sequence: head.sequence };
+            return Err(GatewayFault::Forgotten { path: path.clone(), fault });
+        }
+    }
+    Ok(())
+}
+
+/// The same for whoever takes the ledger elsewhere, where nobody would remember.
+pub(super) fn hold_before_leaving(files_of: &Files) -> Result<(), GatewayFault> {
+    let topic_id = name_of_log(&files_of.ledger(), &files_of.journal()).map_err(GatewayFault::Ledger)?;
+    // Of a copy that was closed others have seen more, and it says so itself.
+    if topic_id.is_none() || closed(files_of)?.is_some() {
+        return Ok(());
+    }
+    let public_hex = public_key(files_of).ok();
+    let records = of_files(files_of, public_hex.as_deref(), topic_id.as_deref())?;
+    hold_files(&Source::files(&files_of.ledger()), &records)
+}
 
 /// Is all there that the workspace remembers? If entries of it were given up when a new epoch began, puts aside what
 /// remembers them. If they are lost, closes the ledger to everybody.

@@ -98,6 +98,119 @@ fn a_ledger_that_was_cut_or_deleted_after_its_checkpoint_is_noticed() {
     assert!(open(workspace.path()).unwrap_err().ends_with("is not signed by this gateway's key"));
 }
 
+/// Killed before there is a checkpoint, so that nothing is left of three decisions but the ledger and what follows it.
+fn killed(workspace: &Path) -> Files {
+    let gateway = open(workspace).unwrap();
+    (1..=3).for_each(|n| assert_eq!(decide(&gateway, n), Decision::Allowed));
+    assert!(gateway.views().wait_for(9, std::time::Duration::from_secs(30)));
+    gateway.stop();
+    gateway.snapshots.write().unwrap();
+    drop(gateway);
+    let files = Files::of(workspace);
+    assert!(!files.checkpoint().exists());
+    // All of them in one file, for whoever copies it.
+    let views = rusqlite::Connection::open(files.views()).unwrap();
+    views.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    files
+}
+
+/// Puts a file back, and takes away what SQLite would read in its place.
+fn put_back(path: &Path, text: &[u8]) {
+    for suffix in ["-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{suffix}", path.display()));
+    }
+    overwrite(path, text);
+}
+
+/// The end of the segment is gone from so many commit lines before its end on; whole lines, or with half of the next.
+fn cut(segment: &Path, batches: usize, is_torn: bool) {
+    let text = fs::read_to_string(segment).unwrap();
+    let ends: Vec<usize> = text.match_indices("{\"commit\":").map(|(at, _)| at).collect();
+    let kept = &text[..ends[ends.len() - 1 - batches]];
+    let whole = kept.len() + text[kept.len()..].find('\n').unwrap() + 1;
+    overwrite(segment, &text[..if is_torn { whole + 40 } else { whole }]);
+}
+
+#[test]
+fn whatever_has_seen_an_entry_stops_the_start_of_a_ledger_that_lost_it() {
+    let place = tempfile::tempdir().unwrap();
+    let files = killed(place.path());
+    let segment = fs::read_dir(files.ledger()).unwrap().next().unwrap().unwrap().path();
+    let whole = fs::read(&segment).unwrap();
+    let seen: Vec<_> = [files.views(), files.state_snapshot(), files.state()]
+        .into_iter()
+        .map(|path| (fs::read(&path).unwrap(), path))
+        .collect();
+    for (_, path) in &seen {
+        // It alone has seen the end, which is gone, or another one by now.
+        for (_, other) in &seen {
+            let _ = fs::remove_file(other);
+        }
+        let (text, _) = seen.iter().find(|(_, other)| other == path).unwrap();
+        let refused = |why: &str| {
+            let found = fs::read(&segment).ok();
+            put_back(path, text);
+            let refused = open(place.path()).unwrap_err();
+            assert!(refused.contains(why), "{}: {refused}", path.display());
+            assert!(refused.contains(&format!("{} has seen it; ", path.display())), "{refused}");
+            assert_eq!(fs::read(&segment).ok(), found, "nothing was cut off or put in its place");
+            assert_eq!(fs::read(path).unwrap(), *text, "and it still knows");
+        };
+        cut(&segment, 1, false);
+        refused("the ledger ends at entry 6, but entry 9 was acknowledged");
+        overwrite(&segment, &whole);
+        cut(&segment, 1, true);
+        refused("the ledger is damaged in");
+        fs::remove_file(&segment).unwrap();
+        refused("the ledger ends at entry 0, but entry 9 was acknowledged");
+        overwrite(&segment, &whole);
+        cut(&segment, 1, false);
+        fs::remove_file(path).unwrap();
+        let gateway = open(place.path()).unwrap();
+        assert_eq!(decide(&gateway, 9), Decision::Allowed);
+        gateway.stop();
+        drop(gateway);
+        for (_, other) in &seen {
+            let _ = fs::remove_file(other);
+        }
+        refused("entry 9 is not the one that was acknowledged");
+        overwrite(&segment, &whole);
+    }
+    // Whole again, it starts, and whoever saw less is no worse for it.
+    for (text, path) in &seen {
+        put_back(path, text);
+    }
+    let gateway = open(place.path()).unwrap();
+    assert_eq!((gateway.engine().head(), gateway.views().applied()), (9, 9));
+    assert_eq!(decide(&gateway, 4), Decision::Allowed);
+    gateway.stop();
+    drop(gateway);
+    for (text, path) in &seen {
+        put_back(path, text);
+        drop(open(place.path()).unwrap());
+    }
+}
+
+/// A checkpoint speaks of an entry in a segment that a start does not read through.
+#[test]
+fn an_entry_of_a_full_segment_is_held_against_what_has_seen_it() {
+    let ledger = tempfile::tempdir().unwrap();
+    let gateway = open(ledger.path()).unwrap();
+    assert_eq!(decide(&gateway, 1), Decision::Allowed);
+    let source = gateway.ledger().clone();
+    let entry = source.entry(2).unwrap().unwrap();
+    let record = |running_hash| remembering::Record {
+        path: PathBuf::from("memory/checkpoint"),
+        head: Head { sequence: 2, running_hash },
+    };
+    remembering::hold_files(&source, &[record(entry.running_hash)]).unwrap();
+    let other = record(Head::genesis("gw_other").running_hash);
+    let refused = remembering::hold_files(&source, &[other]).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("entry 2 is not the one that was acknowledged: memory/checkpoint has seen it")
+    );
+}
+
 #[test]
 fn a_query_made_right_after_a_reply_sees_that_decision() {
     use crate::views::HandoffFilter;

@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::snapshots::Snapshots;
-use super::{Files, GatewayFault};
-use crate::ledger::{Entry, Follower, Head, Notice, Source};
+use super::{Files, GatewayFault, bad_ledger};
+use crate::ledger::{Entry, Follower, Head, Notice, OpenFault, Source};
 use crate::limits;
 use crate::os::files::{inode, is_empty};
 use crate::views::{FollowedViews, Reader, Views, ViewsFault};
@@ -222,7 +222,8 @@ pub(super) fn in_place(path: &Path, progress: &ViewsProgress) -> bool {
 }
 
 /// Brings the views up to `head`, rebuilding them where they are missing, damaged, of another ledger or far behind, and
-/// starts to follow. `tell` hears how many entries of how many are done.
+/// starts to follow. Those of this ledger that are ahead of it, or have another entry than it, are a fault. `tell` hears how
+/// many entries of how many are done.
 pub(super) fn follow(
     files: &Files,
     ledger: &Source,
@@ -231,6 +232,7 @@ pub(super) fn follow(
     snapshots: Snapshots,
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Following, GatewayFault> {
+    agree(&files.views(), ledger, topic_id, head)?;
     let mut go_on = |done, all| {
         tell(done, all);
         true
@@ -254,6 +256,24 @@ pub(super) fn follow(
         .spawn(move || apply_all(views, &work, &mending, snapshots))
         .map_err(|error| GatewayFault::Io { path: files.views(), why: error.to_string() })?;
     Ok(Following { feed, progress, thread })
+}
+
+/// Is the last entry that the views hold the ledger's? If not the ledger has lost it: views take nothing in before it is
+/// durable. Those that have to be made again say nothing.
+fn agree(path: &Path, ledger: &Source, topic_id: &str, head: Head) -> Result<(), GatewayFault> {
+    let views = match Views::open(path, topic_id) {
+        Err(ViewsFault::NeedsRebuild(_)) => return Ok(()),
+        opened => opened.map_err(|fault| GatewayFault::Io { path: path.to_owned(), why: fault.to_string() })?,
+    };
+    let Some((sequence, hash)) = views.applied() else { return Ok(()) };
+    let lost = |fault| Err(GatewayFault::Forgotten { path: path.to_owned(), fault });
+    if sequence > head.sequence {
+        return lost(OpenFault::Truncated { sequence: head.sequence, expected: sequence });
+    }
+    match ledger.entry(sequence).map_err(bad_ledger)? {
+        Some(entry) if entry.running_hash.to_string() == hash => Ok(()),
+        _ => lost(OpenFault::Different { sequence }),
+    }
 }
 
 /// Tells those who wait that nobody applies anything any more, should the thread end by a panic.
@@ -316,4 +336,26 @@ fn apply(views: &mut Views, entries: &[Entry], progress: &ViewsProgress) -> Resu
 }
 
 #[cfg(test)]
+<<<<<<< HEAD
 mod tests;
+=======
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_are_made_again_where_that_is_less_work_than_going_on() {
+        const MAX: u64 = limits::VIEW_CATCH_UP_MAX;
+        let check = |applied, head, near| assert_eq!(is_near_to(applied, head), near, "{applied} of {head}");
+        // An empty ledger is followed as it is; of any other at least something must be there.
+        check(0, 0, true);
+        check(0, 1, false);
+        check(1, 1, true);
+        // A few are applied whatever there was before, and many only to many more.
+        check(1, MAX + 1, true);
+        check(1, MAX + 2, false);
+        check(8 * MAX, 10 * MAX, true);
+        check(8 * MAX, 10 * MAX + 1, false);
+        check(2, 1, true);
+    }
+}
+>>>>>>> f123043 (gateway: Hold files against all that has seen their entries)

@@ -44,7 +44,7 @@ pub use memory::{MemoryLog, MemoryStore};
 pub use purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
 pub(crate) use recorded::{Part, Recorded, RecordedSegments};
 pub use recovery::{OpenFault, Torn};
-pub use segments::{SegmentLog, inspect};
+pub use segments::{SegmentLog, inspect, name_of_log};
 pub use source::{Source, SourceEntries};
 pub use tail::Tail;
 

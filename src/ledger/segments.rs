@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use opening::inspect;
+pub use opening::{inspect, name_of_log};
 
 use super::batch::Batch;
 use super::chain::Head;

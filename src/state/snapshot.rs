@@ -3,8 +3,8 @@
 //! Two lines: a statement signed with the gateway's key, and the state whose digest it names. The statement also
 //! names the ledger, the entry with its running hash, and the reducer by the digest of its own text: another
 //! reducer would give another state, so it begins with the first entry. Whoever starts from one compares entry and
-//! running hash with the ledger. What is missing, damaged, unsigned or of something else is not used, and never a
-//! reason to stop: the ledger gives the state again.
+//! running hash with the ledger. What is missing, damaged, unsigned or of something else is not used: the ledger gives the
+//! state again. But what it was signed for was there: a ledger that lacks that entry has lost it.
 //!
 //! Who could forge one has the gateway's private key, and could sign checkpoints and receipts as well.
 
@@ -73,12 +73,24 @@ pub fn seal_snapshot(view: &StateView, topic_id: &str, seed: &Seed) -> Option<St
     Some(text)
 }
 
-/// The view that a snapshot holds, if this gateway made it, of this ledger and with this reducer.
-pub fn open_snapshot(text: &str, topic_id: &str, public_hex: &str) -> Option<StateView> {
+/// What a snapshot says, if this gateway signed it, and the state behind that.
+fn signed<'t>(text: &'t str, public_hex: &str) -> Option<(Statement, &'t str)> {
     let (statement, state) = text.strip_suffix('\n')?.split_once('\n')?;
     let statement: Statement = serde_json::from_str(statement).ok()?;
     let key = Key::ed25519(&gateway_key_id(public_hex), "gateway", Purpose::Dispatch, public_hex)?;
     key.verify(statement.signed_text().as_bytes(), &statement.signature).ok()?;
+    Some((statement, state))
+}
+
+/// The ledger that a snapshot is of, and the entry at which it was taken, if this gateway signed that: whatever became of
+/// the state behind it.
+pub fn signed_head(text: &str, public_hex: &str) -> Option<(String, Head)> {
+    signed(text, public_hex).map(|(statement, _)| (statement.topic_id, statement.head))
+}
+
+/// The view that a snapshot holds, if this gateway made it, of this ledger and with this reducer.
+pub fn open_snapshot(text: &str, topic_id: &str, public_hex: &str) -> Option<StateView> {
+    let (statement, state) = signed(text, public_hex)?;
     let is_ours = statement.topic_id == topic_id
         && statement.reducer == Digest::of(REDUCER.as_bytes()).to_string()
         && statement.state == Digest::of(state.as_bytes()).to_string();

@@ -43,7 +43,7 @@ pub use compare::{Difference, DifferenceKind, compare};
 pub use cursor::{BadCursor, Cursor, Page};
 pub use fault::{Rebuild, ViewsFault};
 pub use filter::{EntryFilter, HandoffFilter};
-pub use follows::{Follows, follows};
+pub use follows::{Follows, follows, follows_any};
 pub use messages::{AskedClaim, AskedState, MessageClaim, MessageRow};
 pub use reader::{FollowedViews, Reader};
 pub use rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow};

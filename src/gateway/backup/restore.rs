@@ -17,8 +17,10 @@ use crate::limits;
 use crate::os::files;
 
 /// What belongs to a gateway; a workspace that has any of it is somebody's.
-const TAKEN: [&str; 8] = [
+const TAKEN: [&str; 10] = [
     LEDGER,
+    "journal",
+    "state.snapshot",
     CHECKPOINT,
     GATEWAY_KEY,
     "keyring.json",

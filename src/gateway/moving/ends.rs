@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{MoveFault, Moving, Place};
 use crate::gateway::closed::{closed, set_closed};
 use crate::gateway::opened::settle_journal;
+use crate::gateway::remembering::hold_before_leaving;
 use crate::gateway::{Files, WorkspaceLock, checkpoints, public_key, read_checkpoint};
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedFault, SharedKind, Taken};
 use crate::ledger::verify;
@@ -52,7 +53,9 @@ impl End {
                 if files.restored().exists() {
                     return Err(MoveFault::Restored(files.restored()));
                 }
-                Self::hold(files)
+                let held = Self::hold(files.clone())?;
+                hold_before_leaving(&files).map_err(MoveFault::Gateway)?;
+                Ok(held)
             }
             Place::Database(url) => Ok(Self::Stored(Database::open_existing(url)?)),
         }

@@ -1,7 +1,7 @@
 //! Opening a log: what is there is read, held against what others remember, and made ready to append to.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -199,6 +199,27 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> OpenFault {
 /// Is a tail nothing but what is put back, as far as it reached the disk?
 fn is_put_back(tail: &[u8], text: &[u8]) -> bool {
     tail.len() <= text.len() && tail.iter().zip(text).all(|(found, put)| found == put || *found == 0)
+}
+
+/// The topic of a log that may be in use, by its first entry; nothing if there is none, in the journal neither. Reads no
+/// further, and changes nothing.
+pub fn name_of_log(directory: &Path, journal: &Path) -> Result<Option<String>, OpenFault> {
+    for (_, path) in list(directory)? {
+        let mut lines = BufReader::new(File::open(&path).map_err(io_at(&path))?);
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line).map_err(io_at(&path))? > 0 {
+            let topic_id = topic_of(&line);
+            if topic_id.is_some() {
+                return Ok(topic_id);
+            }
+            line.clear();
+        }
+    }
+    match fs::read(journal) {
+        Ok(text) => Ok(topic_of(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_at(journal)(error)),
+    }
 }
 
 /// The topic and the last committed entry of a log that may be in use; nothing if it has none. Changes nothing.
