@@ -57,15 +57,14 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
             Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None })
         }
         LedgerUrl::Postgres(url) => {
-            // Whoever has followed a ledger was given the wrong address, or has to copy it first.
-            let database = match remembered(files, seed)? {
-                Some(_) => Database::open_existing(url.expose()),
-                None => Database::open(url.expose(), &topic_id),
-            };
-            let database = database.map_err(|fault| match fault {
-                PostgresFault::NoLedger => GatewayFault::NoLedger(files.checkpoint()),
-                fault => GatewayFault::Database(fault),
-            })?;
+            // Whoever has a ledger, or has followed one, was given the wrong address, or has to copy it first.
+            let database = match remembering::any(files, seed)? {
+                Some(path) => Database::open_existing(url.expose()).map_err(|fault| match fault {
+                    PostgresFault::NoLedger => GatewayFault::NoLedger(path),
+                    fault => GatewayFault::Database(fault),
+                }),
+                None => Database::open(url.expose(), &topic_id).map_err(GatewayFault::Database),
+            }?;
             remembering::hold_against(&database, files, seed)?;
             // Read again: what remembers entries that were given up has been put aside.
             let remembered = remembered(files, seed)?;

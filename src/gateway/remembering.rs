@@ -102,6 +102,21 @@ pub(super) fn hold_before_leaving(files_of: &Files) -> Result<(), GatewayFault> 
     hold_files(&Source::files(&files_of.ledger()), &records)
 }
 
+/// What says that the workspace has or had a ledger, whatever it is called and wherever it is; nothing in a new one. One in
+/// its files that cannot be read is one.
+pub(super) fn any(files_of: &Files, seed: &Seed) -> Result<Option<PathBuf>, GatewayFault> {
+    let records = of_files(files_of, Some(&seed.public_hex()), None)?;
+    if let Some(record) = records.into_iter().next() {
+        return Ok(Some(record.path));
+    }
+    let has_entries = !matches!(name_of_log(&files_of.ledger(), &files_of.journal()), Ok(None));
+    Ok(if has_entries {
+        Some(files_of.ledger())
+    } else {
+        Some(files_of.journal()).filter(|journal| journal.exists())
+    })
+}
+
 /// Is all there that the workspace remembers? If entries of it were given up when a new epoch began, puts aside what
 /// remembers them. If they are lost, closes the ledger to everybody.
 pub(super) fn hold_against(database: &Database, files: &Files, seed: &Seed) -> Result<(), GatewayFault> {
@@ -138,6 +153,11 @@ fn records(files: &Files, seed: &Seed, topic_id: &str) -> Result<Vec<Remembered>
             });
         }
         records.push(Remembered { head, time: Timestamp::parse(&checkpoint.time) });
+    }
+    if let Ok(Some(theirs)) = name_of_log(&files.ledger(), &files.journal())
+        && theirs != topic_id
+    {
+        return Err(GatewayFault::OtherLedger { path: files.ledger(), theirs, found: topic_id.to_owned() });
     }
     // Views of another ledger are made anew.
     if let Some(follows) = follows(&files.views(), topic_id)

@@ -212,6 +212,28 @@ fn an_entry_of_a_full_segment_is_held_against_what_has_seen_it() {
 }
 
 #[test]
+fn whatever_is_left_of_a_ledger_says_that_the_workspace_is_not_new() {
+    let place = tempfile::tempdir().unwrap();
+    let files = killed(place.path());
+    let seed = gateway_seed(&files.gateway_key()).unwrap();
+    let mut left = vec![files.state_snapshot(), files.views(), files.state(), files.ledger()];
+    while let Some(first) = left.first().cloned() {
+        assert_eq!(remembering::any(&files, &seed).unwrap(), Some(first.clone()));
+        left.remove(0);
+        if first.is_dir() { fs::remove_dir_all(&first).unwrap() } else { fs::remove_file(&first).unwrap() }
+    }
+    files.make_directories().unwrap();
+    assert_eq!(remembering::any(&files, &seed).unwrap(), None);
+    overwrite(&files.journal(), "\n");
+    assert_eq!(remembering::any(&files, &seed).unwrap(), Some(files.journal()));
+    // Another workspace's, by another key: it says nothing of this one.
+    fs::remove_file(files.journal()).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    overwrite(&files.state_snapshot(), fs::read(killed(elsewhere.path()).state_snapshot()).unwrap());
+    assert_eq!(remembering::any(&files, &seed).unwrap(), None);
+}
+
+#[test]
 fn a_query_made_right_after_a_reply_sees_that_decision() {
     use crate::views::HandoffFilter;
     use std::time::Duration;

@@ -1,7 +1,10 @@
 //! A database that was put back from a backup and lacks its last rows.
 
+use handoffd::engine::EpochFacts;
+use handoffd::gateway::{Gateway, GatewayFault, Opening, Place, Replacing, move_ledger};
 use handoffd::ledger::postgres::{Database, PostgresLog, Settlement};
 use handoffd::ledger::{AppendFault, Log as _};
+use handoffd::settings::{Given, read};
 use serde_json::Value as Json;
 
 use crate::cluster::{Cluster, until};
@@ -311,4 +314,47 @@ fn a_workspace_of_another_ledger_stops_nobody() {
     here[0].ended();
     refuses(&mut here.remove(0).at(&cluster.url(&empty)), "and the database has none");
     assert_eq!(cluster.psql(&empty, "select count(*) from pg_tables where tablename like 'handoffd%'"), "0");
+}
+
+/// Killed early, a gateway leaves no checkpoint: what else there is says that it has a ledger.
+#[test]
+fn a_workspace_with_a_ledger_makes_no_other_one_in_an_empty_database() {
+    let cluster = Cluster::shared();
+    let workspace = tempfile::tempdir().unwrap();
+    let memory = workspace.path().join("memory");
+    let empty = cluster.database();
+    let url = cluster.url(&empty);
+    let given = |url: &str| {
+        let given = Given { file: Some(Ok(ledger(url).into_bytes())), ..Given::default() };
+        let opening = Opening { ledger: read(&given).unwrap().settings.ledger.url, ..Opening::default() };
+        Gateway::open_telling(workspace.path(), "127.0.0.1:0", opening, &mut |_, _| {})
+    };
+    let gateway = Gateway::open(workspace.path(), "127.0.0.1:0").unwrap();
+    gateway.engine().begin_epoch_and_wait(facts()).unwrap();
+    gateway.engine().stop();
+    let topic_id = gateway.topic_id().to_owned();
+    drop(gateway);
+    assert!(!memory.join("checkpoint").exists());
+    for left in ["views.db", "orchestration-state.json", "ledger"] {
+        let refused = given(&url).unwrap_err();
+        assert!(matches!(refused, GatewayFault::NoLedger(_)), "{left}: {refused}");
+        if left != "ledger" {
+            std::fs::remove_file(memory.join(left)).unwrap();
+        }
+    }
+    assert_eq!(cluster.psql(&empty, "select count(*) from pg_tables where tablename like 'handoffd%'"), "0");
+    // Nor does it go on with somebody else's.
+    let other = cluster.url(&cluster.database());
+    Database::open(&other, "gw_other").unwrap();
+    let refused = given(&other).unwrap_err();
+    assert!(matches!(refused, GatewayFault::OtherLedger { .. }), "{refused}");
+    // The right way.
+    let (from, to) = (Place::Workspace(workspace.path().to_owned()), Place::Database(url.clone()));
+    move_ledger(&from, &to, Replacing::No, &mut |_| {}).unwrap();
+    let gateway = given(&url).unwrap();
+    assert_eq!((gateway.topic_id(), gateway.engine().head()), (topic_id.as_str(), 1));
+}
+
+fn facts() -> EpochFacts {
+    EpochFacts { backup_time: "2026-02-18T19:00:00Z".into(), restored_head: 0, restored_hash: "0".repeat(64) }
 }
