@@ -1,7 +1,10 @@
 //! One gateway per workspace.
+//!
+//! The lock is a file that says who holds it, and the directory that the file is in: whoever deletes the file does not let
+//! a second gateway in, which would take the journal away under the first one.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub struct WorkspaceLock {
     _file: File,
+    _directory: File,
 }
 
 /// Who holds it, for whoever finds it taken.
@@ -54,21 +58,20 @@ impl WorkspaceLock {
     /// Who holds the lock now; nothing if nobody does, whatever the file says of an earlier holder.
     pub fn holder(path: &Path) -> Result<Option<Holder>, LockFault> {
         let io = |error| LockFault::Io { path: path.to_owned(), error };
-        let mut file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io(error)),
+        let is_held = |path: &Path| match File::open(path) {
+            Ok(file) => match file.try_lock_shared() {
+                Ok(()) => Ok(false),
+                Err(TryLockError::WouldBlock) => Ok(true),
+                Err(TryLockError::Error(error)) => Err(io(error)),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(io(error)),
         };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(None),
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                let held = || LockFault::Held { path: path.to_owned(), holder: None };
-                serde_json::from_str(&text).map(Some).map_err(|_| held())
-            }
-            Err(TryLockError::Error(error)) => Err(io(error)),
+        if !is_held(directory_of(path))? && !is_held(path)? {
+            return Ok(None);
         }
+        let held = || LockFault::Held { path: path.to_owned(), holder: None };
+        said(path).map(Some).ok_or_else(held)
     }
 
     /// Takes the lock and says who holds it.
@@ -84,6 +87,17 @@ impl WorkspaceLock {
 
     fn try_take(path: &Path, address: &str) -> Result<Self, LockFault> {
         let io = |error| LockFault::Io { path: path.to_owned(), error };
+        let lock = |file: &File| match file.try_lock() {
+            Ok(()) => Ok(()),
+            // A holder that has not written its name yet is still a holder.
+            Err(TryLockError::WouldBlock) => {
+                Err(LockFault::Held { path: path.to_owned(), holder: said(path) })
+            }
+            Err(TryLockError::Error(error)) => Err(io(error)),
+        };
+        // Before the file: whoever is refused leaves none that nobody holds.
+        let directory = File::open(directory_of(path)).map_err(io)?;
+        lock(&directory)?;
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -92,27 +106,24 @@ impl WorkspaceLock {
             .mode(0o600)
             .open(path)
             .map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                // A holder that has not written its name yet is still a holder.
-                let _ = file.read_to_string(&mut text);
-                return Err(LockFault::Held {
-                    path: path.to_owned(),
-                    holder: serde_json::from_str(&text).ok(),
-                });
-            }
-            Err(TryLockError::Error(error)) => return Err(io(error)),
-        }
+        lock(&file)?;
         let holder = Holder { pid: std::process::id(), address: address.to_owned() };
         let text = serde_json::to_string(&holder).unwrap_or_default();
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(text.as_bytes()))
             .map_err(io)?;
-        Ok(Self { _file: file })
+        Ok(Self { _file: file, _directory: directory })
     }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Who holds it, by the file.
+fn said(path: &Path) -> Option<Holder> {
+    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -131,5 +142,20 @@ mod tests {
         // The file still names it.
         assert!(std::fs::read_to_string(&path).unwrap().contains("127.0.0.1:7420"));
         assert_eq!(WorkspaceLock::holder(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_deleted_is_held_all_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(".lock");
+        let lock = WorkspaceLock::take(&path, "127.0.0.1:7420").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let refused = WorkspaceLock::take(&path, "127.0.0.1:7421").unwrap_err();
+        assert!(matches!(refused, LockFault::Held { holder: None, .. }), "{refused}");
+        assert!(!path.exists(), "whoever is refused leaves nothing behind");
+        assert!(matches!(WorkspaceLock::holder(&path), Err(LockFault::Held { .. })));
+        drop(lock);
+        assert_eq!(WorkspaceLock::holder(&path).unwrap(), None);
+        WorkspaceLock::take(&path, "127.0.0.1:7421").unwrap();
     }
 }

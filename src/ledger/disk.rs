@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
 
 /// What the ledger asks of a disk.
 pub trait Disk: Send + Sync + std::fmt::Debug {
@@ -42,6 +42,9 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 /// A file that is written over and keeps its length.
 pub trait Room: Send + std::fmt::Debug {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Which file it is.
+    fn place(&self) -> io::Result<FilePlace>;
 
     /// Returns when what was written would survive a power cut.
     fn sync(&mut self) -> io::Result<()>;
@@ -121,6 +124,13 @@ pub(super) fn hold(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+const PLACE: StatxFlags = StatxFlags::INO.union(StatxFlags::SIZE);
+
+fn place_of(found: &Statx) -> FilePlace {
+    let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+    FilePlace { device, inode: found.stx_ino, bytes: found.stx_size }
+}
+
 /// The disk itself.
 #[derive(Debug, Clone, Copy)]
 pub struct RealDisk;
@@ -153,10 +163,7 @@ impl Disk for RealDisk {
     }
 
     fn place(&self, path: &Path) -> io::Result<FilePlace> {
-        let asked = StatxFlags::INO | StatxFlags::SIZE;
-        let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, asked)?;
-        let device = makedev(found.stx_dev_major, found.stx_dev_minor);
-        Ok(FilePlace { device, inode: found.stx_ino, bytes: found.stx_size })
+        Ok(place_of(&statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, PLACE)?))
     }
 
     fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)> {
@@ -178,6 +185,10 @@ impl Disk for RealDisk {
 impl Room for File {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_all_at(bytes, offset)
+    }
+
+    fn place(&self) -> io::Result<FilePlace> {
+        Ok(place_of(&statx(self, c"", AtFlags::EMPTY_PATH, PLACE)?))
     }
 
     fn sync(&mut self) -> io::Result<()> {

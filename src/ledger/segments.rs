@@ -195,6 +195,16 @@ impl SegmentLog {
         Ok(())
     }
 
+    /// What is durable in the journal alone is not if that was taken away.
+    fn check_journal(&mut self) -> io::Result<()> {
+        let holds_nothing = self.journaled.text.is_empty();
+        let is_in_place = |journal: &mut Journal| holds_nothing || journal.is_in_place(&*self.disk);
+        if self.journal.as_mut().is_none_or(is_in_place) {
+            return Ok(());
+        }
+        self.sync_current().inspect_err(|_| self.broken = true)
+    }
+
     /// Makes the segment that this entry begins.
     fn begin_segment(&mut self, first_sequence: u64) -> io::Result<()> {
         let path = self.directory.join(segment_name(first_sequence));
@@ -227,9 +237,16 @@ impl SegmentLog {
         let is_heard = self.stirring.has_heard_own(segment.name());
         let is_journaled =
             self.journal.as_mut().is_some_and(|journal| journal.takes(&*self.disk, text.len()));
-        match &mut self.journal {
-            Some(journal) if is_journaled => journal.write(text)?,
-            _ => segment.sync()?,
+        let is_journaled = match &mut self.journal {
+            Some(journal) if is_journaled => {
+                journal.write(text)?;
+                // Asked last: what was taken away before anybody is told holds nothing.
+                journal.is_in_place(&*self.disk)
+            }
+            _ => false,
+        };
+        if !is_journaled {
+            segment.sync()?;
         }
         segment.durable_bytes += text.len() as u64;
         // It is durable whether or not this can be told.
@@ -303,14 +320,18 @@ impl Log for SegmentLog {
         if self.broken {
             self.mend().map_err(AppendFault::NotDurable)?;
         }
-        self.check_files()
+        self.check_files()?;
+        self.check_journal().map_err(AppendFault::NotDurable)
     }
 
     fn append(&mut self, after: Head, batch: &Batch) -> Result<(), AppendFault> {
         if after != self.head || batch.after() != after {
             return Err(AppendFault::Conflict { head: self.head });
         }
-        self.check()?;
+        if self.broken {
+            self.mend().map_err(AppendFault::NotDurable)?;
+        }
+        self.check_files()?;
         self.make_ready().map_err(AppendFault::NotDurable)?;
         self.write(batch).map_err(|error| {
             self.broken = true;

@@ -354,6 +354,11 @@ impl Disk for FaultyDisk {
 }
 
 impl Room for FaultyFile<Box<dyn Room>> {
+    fn place(&self) -> io::Result<FilePlace> {
+        self.disk.call()?;
+        self.file.place()
+    }
+
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let result = self.disk.call();
         if result.is_err() && self.disk.kind == Fault::ShortWrite {

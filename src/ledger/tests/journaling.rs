@@ -187,7 +187,10 @@ impl MortalDisk {
     }
 
     fn sync(&self, path: &Path) {
-        self.0.lock().unwrap().synced.insert(path.to_owned(), fs::read(path).unwrap());
+        // Of a file without a name nothing is found again.
+        if let Ok(text) = fs::read(path) {
+            self.0.lock().unwrap().synced.insert(path.to_owned(), text);
+        }
     }
 
     fn open<F>(&self, path: &Path, file: F) -> MortalFile<F> {
@@ -294,6 +297,11 @@ impl DiskFile for MortalFile<Box<dyn DiskFile>> {
 }
 
 impl Room for MortalFile<Box<dyn Room>> {
+    fn place(&self) -> io::Result<FilePlace> {
+        self.disk.call()?;
+        self.file.place()
+    }
+
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.disk.call()?;
         self.file.write_at(offset, bytes)
@@ -303,6 +311,55 @@ impl Room for MortalFile<Box<dyn Room>> {
         self.disk.call()?;
         self.disk.sync(&self.path);
         Ok(())
+    }
+}
+
+/// Somebody takes the journal away under a log that runs, and then the power goes.
+#[test]
+fn a_journal_that_was_taken_away_holds_nothing_and_is_not_relied_on() {
+    type Take = fn(&Path);
+    let ways: [Take; 3] = [
+        |journal| fs::remove_file(journal).unwrap(),
+        |journal| RealDisk.rename(journal, &journal.with_extension("moved")).unwrap(),
+        |journal| {
+            let other = journal.with_extension("other");
+            overwrite(&other, "\n".repeat(1 << 20));
+            RealDisk.rename(&other, journal).unwrap();
+        },
+    ];
+    for (n, take) in ways.into_iter().enumerate() {
+        for is_idle in [false, true] {
+            let root = tempfile::tempdir().unwrap();
+            let journal = root.path().join("journal");
+            let disk = MortalDisk::with(root.path());
+            disk.serve(usize::MAX, usize::MAX);
+            let (mut log, _) = open_on(Arc::new(disk.clone()), root.path(), &[]).unwrap();
+            let mut batches = vec![("a", 1), ("b", 1)];
+            for (name, events) in &batches {
+                append(&mut log, name, *events).unwrap();
+            }
+            take(&journal);
+            disk.0.lock().unwrap().synced.remove(&journal);
+            if is_idle {
+                log.check().unwrap();
+            } else {
+                append(&mut log, "c", 1).unwrap();
+                batches.push(("c", 1));
+            }
+            let left = |disk: &MortalDisk| {
+                let other = tempfile::tempdir().unwrap();
+                disk.left_of(root.path(), other.path(), |_| 0);
+                let (log, _) = open_journaled(other.path(), &[]);
+                wires(&other.path().join("ledger"), log.head())
+            };
+            assert_eq!(left(&disk), expected(&batches), "{n}");
+            // There is another one from here on.
+            append(&mut log, "d", 1).unwrap();
+            batches.push(("d", 1));
+            assert_eq!(left(&disk), expected(&batches), "{n}");
+            assert!(fs::read_to_string(&journal).unwrap().contains(r#"\"d\""#), "{n}");
+            kill(log);
+        }
     }
 }
 
