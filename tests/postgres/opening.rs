@@ -23,9 +23,16 @@ fn a_server_that_would_lose_what_it_acknowledged_is_refused() {
     let cluster = Cluster::start();
     let name = cluster.database();
     let url = cluster.url(&name);
-    for (level, refused_for) in
-        [("off", Some("synchronous_commit is off: a decision would be")), ("local", None), ("on", None)]
-    {
+    for (level, refused_for) in [
+        ("off", Some("synchronous_commit is off: a decision would be acknowledged before it is on the disk")),
+        (
+            "local",
+            Some("synchronous_commit is local: a decision would be acknowledged before any standby has it"),
+        ),
+        ("remote_write", Some("synchronous_commit is remote_write: a decision would be acknowledged before")),
+        ("remote_apply", None),
+        ("on", None),
+    ] {
         cluster.psql(&name, &format!("alter database {name} set synchronous_commit = {level}"));
         match refused_for {
             Some(why) => refused(&url, why),

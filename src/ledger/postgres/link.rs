@@ -89,10 +89,19 @@ impl Link {
         if fsync == "off" {
             return refused(FSYNC_OFF);
         }
-        if synchronous_commit == "off" {
-            return refused(
-                "synchronous_commit is off: a decision would be acknowledged before it is on the disk, and a crash would lose it; set it to on",
-            );
+        let weakness = match &*synchronous_commit {
+            "on" | "remote_apply" => None,
+            "off" => Some("before it is on the disk, and a crash would lose it"),
+            "local" => Some("before any standby has it, and a failover would lose it"),
+            "remote_write" => Some(
+                "before it is on a standby's disk, and a failover to one that lost its power would lose it",
+            ),
+            _ => Some("by a rule that this handoffd does not know"),
+        };
+        if let Some(when) = weakness {
+            return refused(&format!(
+                "synchronous_commit is {synchronous_commit}: a decision would be acknowledged {when}; set it to on"
+            ));
         }
         if encoding != "UTF8" {
             return refused("its encoding is not UTF8: not every entry could be kept as it is");
