@@ -448,7 +448,7 @@ pub const PG_READ_ENTRIES: u64 = 1_000;
 /// Looks whose entries were not taken in yet; there is no other before they are.
 pub const PG_LOOKS_UNTAKEN_MAX: usize = 8;
 pub const PG_PURGE_ROWS: u64 = 10_000;
-pub const PG_IDLE_LINKS_MAX: usize = 4;
+pub const PG_ASKING_LINKS_MAX: usize = 4;
 
 /// Nonces that are written to a database at once; how long they are kept there in seconds, which is longer than any clock
 /// lets a request pass, and how often old ones are dropped.

@@ -1,5 +1,6 @@
 //! A private PostgreSQL on loopback, in a directory of its own, that ends with the test.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -260,6 +261,22 @@ impl Cluster {
         self.try_psql(database, sql).unwrap_or_else(|| panic!("{sql} failed"))
     }
 
+    /// Keeps everybody from a table, until what is returned is dropped.
+    #[allow(dead_code, reason = "the bench shares this, and needs no such thing")]
+    pub(crate) fn holding(&self, database: &str, table: &str) -> Holding {
+        let mut psql = Command::new(binary("psql"));
+        psql.args(["-X", "-q", "-h", "127.0.0.1", "-U", "handoffd", "-d", database]);
+        psql.arg("-p").arg(self.port.to_string()).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut held = Holding(psql.spawn().unwrap());
+        let lock = format!("begin; lock table {table} in access exclusive mode;\n");
+        held.0.stdin.as_mut().unwrap().write_all(lock.as_bytes()).unwrap();
+        let is_held = format!(
+            "select count(*) from pg_locks where relation = '{table}'::regclass and mode = 'AccessExclusiveLock' and granted"
+        );
+        until(|| self.psql(database, &is_held) == "1");
+        held
+    }
+
     /// Changes a setting of the whole server.
     pub(crate) fn set(&self, name: &str, value: &str) {
         self.psql("postgres", &format!("alter system set {name} = '{value}'"));
@@ -298,6 +315,17 @@ impl Cluster {
             done(install.arg("--mode=600").arg(from).arg(self.data.join(name)));
         }
         self.set("ssl", "on");
+    }
+}
+
+/// A session that holds a lock.
+pub(crate) struct Holding(Child);
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        // It ends with what it is told.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use handoffd::ledger::Log as _;
-use handoffd::ledger::postgres::{Database, PostgresFault, PostgresLog};
+use handoffd::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedKind};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, until};
 use crate::{TOPIC, append};
 
 #[track_caller]
@@ -95,6 +96,44 @@ fn replicas_that_start_together_make_the_tables_once_and_agree_on_the_name() {
 
     cluster.psql(&name, "insert into handoffd_migrations (step) values (1000)");
     refused(&url, "it was used by a newer one");
+}
+
+/// A server whose role may have few connections: those who read wait for each other, and nobody waits who appends.
+#[test]
+fn many_who_read_share_few_connections_and_leave_those_of_who_appends() {
+    const READERS: usize = 60;
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    // 4 to read, one to append, and one that is kept for a moment when all are back.
+    cluster.psql("postgres", "create role few login connection limit 6");
+    cluster.psql("postgres", &format!("alter database {name} owner to few"));
+    let database = Database::open(&cluster.url(&name).replace("handoffd@", "few@"), TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap();
+    append(&mut log, "a", 3).unwrap();
+    let held = cluster.holding(&name, "handoffd_shared");
+    let asking = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| {
+                scope.spawn(|| {
+                    asking.fetch_add(1, Ordering::Relaxed);
+                    database.shared(SharedKind::GatewayKey)
+                })
+            })
+            .collect();
+        until(|| asking.load(Ordering::Relaxed) == READERS);
+        let waiting =
+            "select count(*) from pg_locks where relation = 'handoffd_shared'::regclass and not granted";
+        until(|| cluster.psql(&name, waiting).parse::<usize>().unwrap() >= 4);
+        // Whoever looks for what others appended, and appends, does not stand in that line.
+        assert!(log.behind(log.head()).unwrap().is_empty());
+        append(&mut log, "b", 1).unwrap();
+        assert_eq!(cluster.psql(&name, waiting), "4");
+        drop(held);
+        for reader in readers {
+            assert!(reader.join().unwrap().unwrap().is_empty());
+        }
+    });
 }
 
 fn steps(cluster: &Cluster, name: &str) -> String {

@@ -281,7 +281,7 @@ impl PostgresLog {
         let (topic_id, mark) = (database.topic_id(), self.mark.clone());
         let found = match &mut self.turn {
             Some(turn) => self.runtime.block_on(look(&mut turn.link, topic_id, [after, head], what)),
-            None => database.ask(async |link| look(link, topic_id, [after, head], what).await),
+            None => database.ask_at_once(async |link| look(link, topic_id, [after, head], what).await),
         };
         let (standing, found) = found.map_err(not_durable)?;
         standing.server()?;

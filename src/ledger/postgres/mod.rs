@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 
 pub use log::PostgresLog;
 pub(crate) use losses::Noted;
@@ -58,6 +59,8 @@ struct Inner {
     runtime: Option<Runtime>,
     /// Connections that nobody uses just now.
     idle: Mutex<Vec<Link>>,
+    /// As many may ask at a time.
+    places: Semaphore,
 }
 
 /// Why a database did not do what it was asked.
@@ -159,8 +162,8 @@ impl Database {
             let topic_id = migrations::migrate(&mut link, new_topic_id).await?;
             Ok::<_, PostgresFault>((link, topic_id))
         })?;
-        let idle = Mutex::new(vec![link]);
-        Ok(Self(Arc::new(Inner { address, topic_id, runtime: Some(runtime), idle })))
+        let (idle, places) = (Mutex::new(vec![link]), Semaphore::new(limits::PG_ASKING_LINKS_MAX));
+        Ok(Self(Arc::new(Inner { address, topic_id, runtime: Some(runtime), idle, places })))
     }
 
     /// The ledger's own name; part of every hash.
@@ -194,32 +197,55 @@ impl Database {
     /// Keeps a connection for the next who needs one. One on which something failed is not given back.
     fn give_back(&self, link: Link) {
         let mut idle = self.idle();
-        if idle.len() < limits::PG_IDLE_LINKS_MAX && !link.is_closed() {
+        if idle.len() < limits::PG_ASKING_LINKS_MAX && !link.is_closed() {
             idle.push(link);
         }
     }
 
-    /// Asks something that changes nothing. A connection that broke while it was idle is no fault of the question: it
-    /// is asked once more, on a new one.
+    /// Asks something that may be asked twice, when there is a connection for it: a server has few, and who reads must not
+    /// take those of who appends. Whoever waits too long is told so.
+    ///
+    /// A connection that broke while it was idle is no fault of the question: it is asked once more, on a new one.
     fn ask<T>(
         &self,
         question: impl AsyncFn(&mut Link) -> Result<T, PostgresFault>,
     ) -> Result<T, PostgresFault> {
+        const PATIENCE: Duration = Duration::from_millis(limits::PG_ANSWER_MS);
         self.wait(async {
-            let mut link = self.link().await?;
-            let answer = match question(&mut link).await {
-                Err(PostgresFault::Unreachable(_)) => {
-                    self.idle().clear();
-                    link = Link::make(&self.0.address).await?;
-                    question(&mut link).await
-                }
-                answer => answer,
-            };
-            if answer.is_ok() {
-                self.give_back(link);
-            }
-            answer
+            let place = tokio::time::timeout(PATIENCE, self.0.places.acquire()).await;
+            let _place = place
+                .ok()
+                .and_then(Result::ok)
+                .ok_or_else(|| PostgresFault::Unreachable("too many are asking it".to_owned()))?;
+            self.ask_now(question).await
         })
+    }
+
+    /// The same for whoever appends, and does not wait behind those who read.
+    fn ask_at_once<T>(
+        &self,
+        question: impl AsyncFn(&mut Link) -> Result<T, PostgresFault>,
+    ) -> Result<T, PostgresFault> {
+        self.wait(self.ask_now(question))
+    }
+
+    async fn ask_now<T>(
+        &self,
+        question: impl AsyncFn(&mut Link) -> Result<T, PostgresFault>,
+    ) -> Result<T, PostgresFault> {
+        let mut link = self.link().await?;
+        let answer = match question(&mut link).await {
+            Err(PostgresFault::Unreachable(_)) => {
+                self.idle().clear();
+                link = Link::make(&self.0.address).await?;
+                question(&mut link).await
+            }
+            answer => answer,
+        };
+        if answer.is_ok() {
+            self.give_back(link);
+        }
+        answer
     }
 }
 
