@@ -20,5 +20,7 @@ mod daemon;
 mod docs;
 #[path = "operations/starting.rs"]
 mod starting;
+#[path = "operations/starting_again.rs"]
+mod starting_again;
 #[path = "operations/traces.rs"]
 mod traces;

@@ -125,7 +125,7 @@ pub(super) struct Committed {
     pub(super) ledger: Source,
 }
 
-fn nothing_yet(files: &Files) -> Failure {
+pub(super) fn nothing_yet(files: &Files) -> Failure {
     Failure(format!("{} has no entries yet", files.ledger().display()))
 }
 
@@ -134,7 +134,16 @@ pub(super) fn committed(files: &Files) -> Result<Committed, Failure> {
     committed_in(place::ledger(files.workspace())?, files)
 }
 
+/// The same; nothing if there are no entries.
+pub(super) fn committed_if_any(files: &Files) -> Result<Option<Committed>, Failure> {
+    found_in(place::ledger(files.workspace())?)
+}
+
 fn committed_in(ledger: Source, files: &Files) -> Result<Committed, Failure> {
+    found_in(ledger)?.ok_or_else(|| nothing_yet(files))
+}
+
+fn found_in(ledger: Source) -> Result<Option<Committed>, Failure> {
     let found = match &ledger {
         Source::Database(database) => {
             let (head, _) = database.head().map_err(|fault| Failure(fault.to_string()))?;
@@ -145,8 +154,7 @@ fn committed_in(ledger: Source, files: &Files) -> Result<Committed, Failure> {
         }
         Source::Files(_) | Source::Memory(_) => None,
     };
-    let (topic_id, head) = found.ok_or_else(|| nothing_yet(files))?;
-    Ok(Committed { topic_id, head, ledger })
+    Ok(found.map(|(topic_id, head)| Committed { topic_id, head, ledger }))
 }
 
 impl AuditCommand {

@@ -3,12 +3,12 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::audit::{Committed, committed};
+use super::audit::{Committed, committed, committed_if_any, nothing_yet};
 use super::printer::{GREEN, RED};
 use super::{Context, Exit, Failure};
 use crate::gateway::{Files, WorkspaceLock};
 use crate::ledger::Source;
-use crate::state::{Difference, Published, Publisher, StateView, rebuild};
+use crate::state::{Difference, Published, Publisher, StateView, names_entry, rebuild};
 
 /// Show, verify, restore or adopt the published state.
 #[derive(Debug, Subcommand)]
@@ -48,7 +48,7 @@ impl StateCommand {
             Self::Restore => {
                 let _lock = WorkspaceLock::take(&files.lock(), "handoffd state restore")
                     .map_err(|fault| Failure(fault.to_string()))?;
-                let (view, _) = made_again(&files, published.as_deref())?;
+                let view = restored(&files, published.as_deref())?;
                 Publisher::new(files.state()).publish(&view.render())?;
                 let sequence = view.head().sequence;
                 if context.printer.is_json() {
@@ -74,6 +74,18 @@ pub(super) fn published(files: &Files) -> Result<Published, Failure> {
 pub(super) fn made_again(files: &Files, published: Option<&str>) -> Result<(StateView, Published), Failure> {
     let Committed { topic_id, head, ledger } = committed(files)?;
     reduced(&ledger, &topic_id, head.sequence, published)
+}
+
+/// The state as the ledger gives it now. Before the first entry that is an empty one; but a file that names an entry may
+/// be all that still tells of a ledger that is gone, and stays.
+fn restored(files: &Files, published: Option<&str>) -> Result<StateView, Failure> {
+    match committed_if_any(files)? {
+        Some(Committed { topic_id, head, ledger }) => {
+            reduced(&ledger, &topic_id, head.sequence, None).map(|(view, _)| view)
+        }
+        None if published.and_then(names_entry).is_some_and(|named| named > 0) => Err(nothing_yet(files)),
+        None => Ok(StateView::empty("")),
+    }
 }
 
 /// The state as the ledger gives it at an entry.

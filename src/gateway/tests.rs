@@ -53,6 +53,30 @@ fn a_second_gateway_is_told_who_holds_the_workspace() {
     open(workspace.path()).unwrap();
 }
 
+/// Killed between the first state file and the first entry: the ledger has no name yet, and gets another one.
+#[test]
+fn a_start_that_ended_before_the_first_entry_stands_in_nobodys_way() {
+    let workspace = tempfile::tempdir().unwrap();
+    let files = Files::of(workspace.path());
+    let published = || fs::read_to_string(files.state()).unwrap();
+    drop(open(workspace.path()).unwrap());
+    let first = published();
+    drop(open(workspace.path()).unwrap());
+    assert_ne!(published(), first, "it is made again, for the ledger that there is now");
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!(decide(&gateway, 1), Decision::Allowed);
+    gateway.close().unwrap();
+    let last = published();
+    drop(open(workspace.path()).unwrap());
+    assert_eq!(published(), last);
+    // Only the state before the first entry is anybody's.
+    fs::remove_dir_all(files.ledger()).unwrap();
+    fs::remove_file(files.checkpoint()).unwrap();
+    let _ = fs::remove_file(files.journal());
+    let gone = open(workspace.path()).unwrap_err();
+    assert!(gone.contains("goes up to entry 3, which the ledger does not have"), "{gone}");
+}
+
 #[test]
 fn a_ledger_that_was_cut_or_deleted_after_its_checkpoint_is_noticed() {
     let workspace = tempfile::tempdir().unwrap();

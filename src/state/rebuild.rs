@@ -9,7 +9,7 @@ use crate::ledger::{EntriesFault, Entry};
 /// What a published file is, measured by the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
-    /// There is none, or it is empty.
+    /// There is none, or it is empty, or of a ledger that never had an entry.
     Missing,
     /// It ends in the middle, as a power cut leaves it: nobody gains anything by that, so it is made again.
     Torn,
@@ -47,13 +47,24 @@ struct Document {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Place {
     sequence: u64,
+    running_hash: Option<String>,
 }
 
 /// The entry that a published text names, if it is one.
 pub fn names_entry(published: &str) -> Option<u64> {
     serde_json::from_str::<Document>(published).ok().map(|document| document.ledger.sequence)
+}
+
+/// Is it the state before the first entry, whatever the ledger is called? It holds no facts. A ledger has its name only
+/// when it has an entry, so a start that came to nothing leaves the state of a name that the next start does not know.
+fn is_blank(published: &str) -> bool {
+    let Ok(Document { ledger }) = serde_json::from_str(published) else { return false };
+    let blank = StateView::empty("");
+    let own = blank.head().running_hash.to_string();
+    ledger.running_hash.is_some_and(|named| blank.render().replace(&own, &named) == published)
 }
 
 /// Is it the beginning of a document?
@@ -100,6 +111,7 @@ pub fn rebuild_from(
         (Some(Err(_)), _) => Published::Unreadable,
         (Some(Ok(sequence)), None) => Published::Ahead { sequence },
         (Some(Ok(sequence)), Some(Ok(()))) => Published::AsOf(sequence),
+        (Some(Ok(_)), Some(Err(_))) if published.is_some_and(is_blank) => Published::Missing,
         (Some(Ok(sequence)), Some(Err(difference))) => Published::Edited { sequence, difference },
     };
     Ok((view, published))

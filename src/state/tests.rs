@@ -187,6 +187,22 @@ fn a_published_file_is_measured_by_the_ledger() {
 }
 
 #[test]
+fn a_file_from_before_the_first_entry_is_of_no_ledger_in_particular() {
+    let mut history = History::new();
+    let blank = StateView::empty("gw_other").render();
+    assert_eq!(history.rebuild(Some(&StateView::empty(TOPIC).render())), Published::AsOf(0));
+    assert_eq!(history.rebuild(Some(&blank)), Published::Missing);
+    // What says more than that was edited, and what names an entry was not from before the first one.
+    let fact = blank.replace("\"lastGatePassed\":null", "\"lastGatePassed\":\"G4\"");
+    assert_ne!(fact, blank);
+    assert!(matches!(history.rebuild(Some(&fact)), Published::Edited { sequence: 0, .. }));
+    let ahead = blank.replace("\"sequence\":0", "\"sequence\":1");
+    assert_eq!(history.rebuild(Some(&ahead)), Published::Ahead { sequence: 1 });
+    history.decision("hs_00000001", "allowed", false);
+    assert!(matches!(history.rebuild(Some(&ahead)), Published::Edited { sequence: 1, .. }));
+}
+
+#[test]
 fn an_entry_out_of_order_is_refused() {
     let mut history = History::new();
     history.decision("hs_00000001", "allowed", false);
