@@ -234,8 +234,9 @@ fn phase(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mu
     );
 }
 
-/// Does the grant that is named carry the handoff? Asked only of a handoff that the gates let pass: another one
-/// claims nothing, and must not learn what grants there are.
+/// Does the grant that is named carry the handoff? Asked whether a person's yes is needed or not, but only of a handoff
+/// that the gates let pass: another one claims nothing, and must not learn what grants there are. Where no yes is needed
+/// nothing of the grant is used.
 fn grant(candidate: &Candidate, standing: &Standing, now: Timestamp, reasons: &mut Reasons) -> Option<Cover> {
     let claims = candidate.claims.as_ref()?;
     let grant = claims.grant.as_ref()?;
@@ -252,6 +253,7 @@ fn grant(candidate: &Candidate, standing: &Standing, now: Timestamp, reasons: &m
         at: now,
     };
     match standing.grants.covers(&asked, standing.epoch.as_ref().map(|epoch| epoch.since)) {
+        Ok(_) if *candidate.verdict.human() == Human::NotNeeded => None,
         Ok(remaining) => Some(Cover { authorization_ref: grant.authorization_ref.clone(), remaining }),
         Err(refusals) => {
             for GrantRefusal { code, path, message, hint } in refusals {

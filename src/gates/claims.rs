@@ -3,6 +3,7 @@
 //! Represented here, decided by the sequencer in ledger order and nowhere else.
 
 use super::codes::Code;
+use super::risk::named_grant;
 use super::verdict::{Human, Verdict};
 use crate::authorization::GrantCode;
 use crate::contract::{Mode, TaskSpec, intent_hash};
@@ -25,7 +26,7 @@ pub struct Claims {
     pub parent_handoff_id: Option<String>,
     /// Spent once and for ever, whatever the rest of the mention says.
     pub message_id: Option<String>,
-    /// One use of it is claimed when the handoff becomes allowed.
+    /// It must cover the handoff. One use of it is claimed when the handoff becomes allowed, where a yes is needed.
     pub grant: Option<GrantClaim>,
     /// A person must approve, because no grant is named.
     pub needs_approval: bool,
@@ -50,9 +51,9 @@ impl Claims {
         let owned = |text: &str| text.to_owned();
         let mention = spec.mention();
         let envelope = spec.authorship.delegation.envelope.get();
-        let grant = match verdict.human() {
-            Human::Grant(authorization_ref) => Some(GrantClaim {
-                authorization_ref: authorization_ref.clone(),
+        let grant = match named_grant(spec) {
+            Some(authorization_ref) => Some(GrantClaim {
+                authorization_ref: owned(authorization_ref),
                 principal_id: envelope
                     .and_then(|envelope| envelope.principal_id.get())
                     .map(|id| owned(id.as_str())),
@@ -62,7 +63,7 @@ impl Claims {
                     .map(|channel| owned(channel.as_str())),
                 intent_hash: intent_hash(spec.intent.block?),
             }),
-            Human::Approval | Human::NotNeeded => None,
+            None => None,
         };
         Some(Self {
             handoff_id: owned(spec.handoff_id.get()?.as_str()),

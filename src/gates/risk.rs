@@ -57,8 +57,12 @@ pub(super) fn human(spec: &TaskSpec<'_>) -> Human {
     if !live && !grave {
         return Human::NotNeeded;
     }
-    match risk.and_then(|risk| risk.authorization_ref.get()) {
-        Some(grant) => Human::Grant(grant.as_str().to_owned()),
-        None => Human::Approval,
-    }
+    named_grant(spec).map_or(Human::Approval, |grant| Human::Grant(grant.to_owned()))
+}
+
+/// The grant that the sender names. It is looked up whether a yes is needed or not: what is logged under a person's grant
+/// has to be covered by one.
+pub(super) fn named_grant<'s>(spec: &'s TaskSpec<'_>) -> Option<&'s str> {
+    let risk = spec.authorship.delegation.risk.get()?;
+    risk.authorization_ref.get().map(|grant| grant.as_str())
 }

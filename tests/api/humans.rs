@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::delegated::{CHANNEL, House, TARGET, codes, sensitive, signed};
+use super::delegated::{CHANNEL, House, TARGET, codes, mention, sensitive, signed};
 use super::harness::{Daemon, ROUTER, eventually, spec};
 use super::signing::from_now;
 use super::wire::{Reply, Request};
@@ -141,6 +141,34 @@ fn nobody_grants_their_own() {
     }
     let bo = operator("bo", Some("user:bo"));
     assert_eq!(house.daemon.post_as(&bo, "/v1/authorizations", terms()).status, 201);
+}
+
+/// Whatever is logged under a grant has to be covered by it; only what needs a yes uses it up.
+#[test]
+fn a_grant_that_is_named_where_none_is_needed_must_cover_the_work_and_is_not_used() {
+    let house = House::new();
+    let read = |name: &str, grant: &str| {
+        signed(mention(name, "1473395000000000001"), |spec| {
+            let authorship = spec["authorship"].as_object_mut().unwrap();
+            authorship.remove("mentionDelegationMode");
+            authorship.remove("mentionDelegation");
+            authorship["risk"]["authorizationRef"] = grant.into();
+        })
+    };
+    let check = |name: &str, grant: &str, expected: &[&str]| {
+        let spec = read(name, grant);
+        let dry = house.daemon.post("/v1/handoffs/check", &spec).json();
+        assert_eq!(codes(&dry), expected, "{name}: {dry}");
+        assert_eq!(house.codes(&spec), expected, "{name}");
+    };
+    let fits = house.grant(|terms| terms["operations"] = json!(["balance.read"]));
+    check("read_0001", &fits, &[]);
+    check("read_0002", &fits, &[]);
+    assert_eq!(house.shown(&fits)["used"], 0);
+    check("read_0003", "authz_of_my_own", &["POLICY_AUTHORIZATION_UNKNOWN"]);
+    check("read_0004", &house.grant(|_| {}), &["POLICY_AUTHORIZATION_SCOPE"]);
+    assert_eq!(house.revoke(&fits, "").status, 200);
+    check("read_0005", &fits, &["POLICY_AUTHORIZATION_REVOKED"]);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub(crate) enum Submitter {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Yes {
     Nobodys,
-    ByGrant(String),
+    ByGrant,
     APersons,
 }
 
@@ -191,10 +191,10 @@ pub(crate) fn judge(spec: &Json, rules: &Rules, submitter: &Submitter, now: Time
     }
     let class = text("authorship.risk.classification");
     let asks = text("mode") == Some("live") || class.is_some_and(is_grave);
-    let yes = match (asks, text("authorship.risk.authorizationRef")) {
+    let yes = match (asks, text("authorship.risk.authorizationRef").is_some()) {
         (false, _) => Yes::Nobodys,
-        (true, Some(grant)) => Yes::ByGrant(grant.to_owned()),
-        (true, None) => Yes::APersons,
+        (true, true) => Yes::ByGrant,
+        (true, false) => Yes::APersons,
     };
     Verdict { codes, until: ends.into_iter().min(), yes, proven }
 }

@@ -395,16 +395,20 @@ impl Model {
         if mention(spec, "messageId").is_some() && !self.lets_through(spec) {
             codes.insert("POLICY_MENTION_PHASE");
         }
-        if !verdict.codes.is_empty() || verdict.yes == Yes::Nobodys {
+        if !verdict.codes.is_empty() {
             return (None, 0);
         }
+        // One that is named has to cover the work, whoever's yes that needs.
         let mut cover = None;
-        if let Yes::ByGrant(name) = &verdict.yes {
+        if let Some(name) = text("authorship.risk.authorizationRef") {
             let against = self.against_grant(name, spec, now);
             if against.is_empty() {
-                cover = Some(name.clone());
+                cover = Some(name.to_owned());
             }
             codes.extend(against);
+        }
+        if verdict.yes == Yes::Nobodys {
+            return (None, 0);
         }
         let route = &rules.routes[text("routing.routeKey").unwrap()];
         let approvers = usize::from(route["approvers"] == 2) + 1;
