@@ -37,9 +37,9 @@ impl FreezeScope {
         Self { route_key: Some(route_key.to_owned()), ..Self::ALL }
     }
 
-    fn stops(&self, route_key: &str, mode: Mode) -> bool {
-        self.route_key.as_deref().is_none_or(|key| key == route_key)
-            && self.mode.is_none_or(|other| other == mode)
+    fn stops(&self, route_key: Option<&str>, mode: Option<Mode>) -> bool {
+        self.route_key.as_deref().is_none_or(|key| route_key == Some(key))
+            && self.mode.is_none_or(|other| mode == Some(other))
     }
 }
 
@@ -239,8 +239,9 @@ impl Freezes {
         }
     }
 
-    /// What stops a handoff on this route in this mode: the widest freeze that does.
-    pub fn halts(&self, route_key: &str, mode: Mode) -> Option<&Freeze> {
+    /// What stops a handoff on this route in this mode: the widest freeze that does. One that names what is not known of
+    /// the handoff does not.
+    pub fn halts(&self, route_key: Option<&str>, mode: Option<Mode>) -> Option<&Freeze> {
         // Everything comes first, then modes, then routes: that is how scopes sort.
         self.0.values().find(|freeze| freeze.scope.stops(route_key, mode))
     }

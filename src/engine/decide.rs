@@ -16,7 +16,7 @@ use crate::json::printable;
 use crate::ledger::Keeping;
 use crate::limits;
 use crate::mentions::Phase;
-use crate::promotion::{Stage, StageRefusal, mode_allowed};
+use crate::promotion::{Stage, StageRefusal, slot_free, stage_reaches};
 use crate::timestamp::Timestamp;
 
 /// What to do with a candidate.
@@ -139,26 +139,23 @@ fn handoff_id(facts: &Facts, cycle: &str, before: &Before, reasons: &mut Reasons
 
 /// Does the route take work of this mode now? One that the table does not have is refused by its gate.
 fn stage(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mut Reasons) {
-    let (Some(key), Some(mode)) = (facts.route_key.as_deref(), mode_of(facts.mode.as_deref())) else {
+    let Some(key) = facts.route_key.as_deref() else { return };
+    if candidate.ruling.policies.route(key).is_none() {
         return;
-    };
-    let Some(declared) = candidate.ruling.policies.route(key) else { return };
-    let allowed = match standing.route(key).map(|route| mode_allowed(route, mode)) {
-        // Not in the ledger yet: what it is declared for, which is never live.
-        None | Some(Err(StageRefusal::Undeclared)) => {
-            let reached = Stage::from(declared.stage);
-            if reached < Stage::needed_by(mode) { Err(StageRefusal::NotReached { reached }) } else { Ok(()) }
-        }
-        Some(allowed) => allowed,
-    };
-    match allowed {
-        Ok(()) | Err(StageRefusal::Undeclared) => {}
-        Err(StageRefusal::Blocked) => reasons.against(
+    }
+    let record = standing.route(key);
+    if record.is_some_and(|record| record.blocked) {
+        reasons.against(
             Code::RouteBlocked,
             "/routing/routeKey",
             "the route is blocked",
             "wait until an operator has looked and opens it",
-        ),
+        );
+    }
+    let Some(mode) = mode_of(facts.mode.as_deref()) else { return };
+    let free = || record.map_or(Ok(()), |record| slot_free(record, mode));
+    match reaches(key, mode, candidate, standing).and_then(|()| free()) {
+        Ok(()) | Err(StageRefusal::Undeclared | StageRefusal::Blocked) => {}
         Err(StageRefusal::NotReached { reached }) => reasons.against(
             Code::StageNotReached,
             "/mode",
@@ -174,6 +171,24 @@ fn stage(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mu
     }
 }
 
+/// Has the route come far enough for work of this mode? One that the ledger does not have yet has come as far as it is
+/// declared for, which is never live.
+pub(super) fn reaches(
+    key: &str,
+    mode: Mode,
+    candidate: &Candidate,
+    standing: &Standing,
+) -> Result<(), StageRefusal> {
+    match standing.route(key).map(|route| stage_reaches(route, mode)) {
+        None | Some(Err(StageRefusal::Undeclared)) => {
+            let declared = candidate.ruling.policies.route(key).ok_or(StageRefusal::Undeclared)?;
+            let reached = Stage::from(declared.stage);
+            if reached < Stage::needed_by(mode) { Err(StageRefusal::NotReached { reached }) } else { Ok(()) }
+        }
+        Some(reached) => reached,
+    }
+}
+
 /// Live work is not recorded where the record is gone with the process.
 fn volatile(facts: &Facts, keeping: Keeping, reasons: &mut Reasons) {
     if keeping == Keeping::Volatile && mode_of(facts.mode.as_deref()) == Some(Mode::Live) {
@@ -186,11 +201,9 @@ fn volatile(facts: &Facts, keeping: Keeping, reasons: &mut Reasons) {
     }
 }
 
-/// An operator stopped this route, this mode, or everything.
+/// An operator stopped this route, this mode, or everything. Where one of the two cannot be read, the others still hold.
 fn frozen(facts: &Facts, standing: &Standing, reasons: &mut Reasons) {
-    let (Some(route_key), Some(mode)) = (facts.route_key.as_deref(), mode_of(facts.mode.as_deref())) else {
-        return;
-    };
+    let (route_key, mode) = (facts.route_key.as_deref(), mode_of(facts.mode.as_deref()));
     if let Some(freeze) = standing.freezes.halts(route_key, mode) {
         reasons.against(
             Code::Frozen,

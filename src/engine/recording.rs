@@ -6,6 +6,7 @@ use super::decide::own_facts;
 use super::facts::Facts;
 use super::own::payload_of;
 use super::record::{Decided, LedgerPlace, Pass};
+use super::routing::mode_of;
 use super::sequencer::Sequencer;
 use crate::authorization::ApprovalRequested;
 use crate::evidence::HandoffEvidence;
@@ -166,7 +167,11 @@ pub(super) fn outcomes(candidate: &Candidate, claims_say: &[Reason]) -> Vec<(Gat
             return Outcome::Fail;
         }
         let asked = match gate {
-            Gate::Stage => facts.is_some_and(|facts| facts.route_key.is_some() && facts.mode.is_some()),
+            // A route that there is, and a mode that is one.
+            Gate::Stage => facts.is_some_and(|facts| {
+                let route = facts.route_key.as_deref().and_then(|key| candidate.ruling.policies.route(key));
+                route.is_some() && mode_of(facts.mode.as_deref()).is_some()
+            }),
             Gate::Lineage => {
                 facts.is_some_and(|facts| facts.parent_handoff_id.is_some() || facts.message_id.is_some())
             }

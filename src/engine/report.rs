@@ -153,7 +153,7 @@ impl Sequencer {
     pub(super) fn halt(&self, task: &Task) -> Option<Halt> {
         let (route_key, mode) = (task.route_key.as_deref()?, mode_of(task.mode.as_deref())?);
         let blocked = self.building().route(route_key).is_some_and(|route| route.blocked);
-        let frozen = self.building().freezes.halts(route_key, mode).map(|_| Halt::Frozen);
+        let frozen = self.building().freezes.halts(Some(route_key), Some(mode)).map(|_| Halt::Frozen);
         frozen.or(blocked.then_some(Halt::Blocked))
     }
 

@@ -39,6 +39,7 @@ fn in_mode(mode: Mode) -> FreezeScope {
 fn a_freeze_stops_what_it_names_and_nothing_else() {
     let check = |scopes: &[FreezeScope], route: &str, mode: Mode, expected: Option<&str>| {
         let freezes = frozen(scopes);
+        let (route, mode) = (Some(route), Some(mode));
         let halted = freezes.halts(route, mode).map(|freeze| freeze.scope.to_string());
         assert_eq!(halted.as_deref(), expected, "{scopes:?}");
     };
@@ -56,6 +57,19 @@ fn a_freeze_stops_what_it_names_and_nothing_else() {
     let several = [FreezeScope::route(ROUTE), FreezeScope::mode(Mode::Live), FreezeScope::ALL];
     check(&several, ROUTE, Mode::Live, Some("everything"));
     check(&several[..2], ROUTE, Mode::Live, Some("mode live"));
+}
+
+#[test]
+fn what_is_not_known_of_a_handoff_is_not_what_stops_it() {
+    let stopped = |scope: &FreezeScope| {
+        let freezes = frozen(std::slice::from_ref(scope));
+        let halts = |route, mode| freezes.halts(route, mode).is_some();
+        [halts(None, None), halts(Some(ROUTE), None), halts(None, Some(Mode::Live))]
+    };
+    assert_eq!(stopped(&FreezeScope::ALL), [true, true, true]);
+    assert_eq!(stopped(&FreezeScope::route(ROUTE)), [false, true, false]);
+    assert_eq!(stopped(&FreezeScope::mode(Mode::Live)), [false, false, true]);
+    assert_eq!(stopped(&in_mode(Mode::Live)), [false, false, false]);
 }
 
 #[test]
@@ -88,8 +102,8 @@ fn lifting_names_exactly_what_was_frozen() {
     );
     let mut ledger = Ledger::from(START);
     freezes.take(&lift(&mut ledger, &route).fact()).unwrap();
-    assert_eq!(freezes.halts(ROUTE, Mode::Dev), None);
-    assert!(freezes.halts(ROUTE, Mode::Live).is_some());
+    assert_eq!(freezes.halts(Some(ROUTE), Some(Mode::Dev)), None);
+    assert!(freezes.halts(Some(ROUTE), Some(Mode::Live)).is_some());
     let again = lift(&mut ledger, &route);
     assert_eq!(freezes.take(&again.fact()).unwrap_err().why, "it lifts what was not frozen");
     freezes.take(&lift(&mut ledger, &live).fact()).unwrap();
@@ -177,7 +191,7 @@ proptest! {
                         scope.route_key.as_deref().is_none_or(|key| key == route)
                             && scope.mode.is_none_or(|other| other == *mode)
                     });
-                    prop_assert_eq!(freezes.halts(route, *mode).is_some(), stopped);
+                    prop_assert_eq!(freezes.halts(Some(route), Some(*mode)).is_some(), stopped);
                 }
             }
         }

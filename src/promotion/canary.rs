@@ -40,20 +40,28 @@ pub fn mode_allowed(record: &RouteRecord, mode: Mode) -> Result<(), StageRefusal
     if record.blocked {
         return Err(StageRefusal::Blocked);
     }
+    stage_reaches(record, mode)?;
+    slot_free(record, mode)
+}
+
+/// Has the route come far enough for work of this mode? Whether it is blocked, or its slot taken, is not asked.
+pub fn stage_reaches(record: &RouteRecord, mode: Mode) -> Result<(), StageRefusal> {
     if record.declared.is_none() {
         return Err(StageRefusal::Undeclared);
     }
     if record.stage < Stage::needed_by(mode) {
         return Err(StageRefusal::NotReached { reached: record.stage });
     }
-    if mode != Mode::Live {
-        return Ok(());
-    }
     // INVARIANT (earned live): whatever stage the ledger tells, the gates must be there as well.
-    if record.next_gate().is_some() {
+    if mode == Mode::Live && record.next_gate().is_some() {
         return Err(StageRefusal::NotReached { reached: Stage::Simulated });
     }
-    match record.canary.as_ref().and_then(|canary| canary.holder.as_ref()) {
+    Ok(())
+}
+
+/// Is there room for one more of this mode in the canary?
+pub fn slot_free(record: &RouteRecord, mode: Mode) -> Result<(), StageRefusal> {
+    match record.canary.as_ref().and_then(|canary| canary.holder.as_ref()).filter(|_| mode == Mode::Live) {
         Some(holder) => Err(StageRefusal::CanaryFull { holder: holder.handoff_id.clone() }),
         None => Ok(()),
     }

@@ -26,7 +26,9 @@ mod rollback;
 mod stage;
 mod trigger;
 
-pub use canary::{CanaryEnd, StageRefusal, end_canary, mode_allowed, overdue, take_slot};
+pub use canary::{
+    CanaryEnd, StageRefusal, end_canary, mode_allowed, overdue, slot_free, stage_reaches, take_slot,
+};
 pub use declare::{RouteChange, declare};
 pub use definition::Definition;
 pub use evaluate::{

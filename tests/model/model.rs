@@ -324,7 +324,7 @@ impl Model {
     /// The decision as it stands, for the same key with the same content.
     fn again(&self, handoff_id: &str, verdict: &Verdict, spec: &Json) -> Answer {
         let accepted = self.handoffs[handoff_id].accepted.as_ref().unwrap();
-        let halted = self.is_frozen(&accepted.route, &accepted.mode)
+        let halted = self.is_frozen(Some(&accepted.route), Some(&accepted.mode))
             || self.routes.get(&accepted.route).is_some_and(|route| route.blocked);
         let may_go = verdict.codes.is_empty()
             && self.void(spec).is_empty()
@@ -342,10 +342,11 @@ impl Model {
         Answer { decision, codes, attempt, replayed: true, pass }
     }
 
-    fn is_frozen(&self, route: &str, mode: &str) -> bool {
+    /// What cannot be read of a handoff stops it by no freeze that names it; everything is everything.
+    fn is_frozen(&self, route: Option<&str>, mode: Option<&str>) -> bool {
         self.freezes.iter().any(|(of_route, of_mode)| {
-            of_route.as_deref().is_none_or(|key| key == route)
-                && of_mode.as_deref().is_none_or(|word| word == mode)
+            of_route.as_deref().is_none_or(|key| Some(key) == route)
+                && of_mode.as_deref().is_none_or(|word| Some(word) == mode)
         })
     }
 
@@ -384,13 +385,12 @@ impl Model {
     ) -> (Option<String>, usize) {
         let text = |path: &str| field(spec, path).text();
         codes.extend(self.void(spec));
-        if let (Some(key), Some(mode)) = (text("routing.routeKey"), text("mode")) {
-            if rules.routes.contains_key(key) {
-                codes.extend(self.routes[key].refuses(mode));
-            }
-            if self.is_frozen(key, mode) {
-                codes.insert("POLICY_FROZEN");
-            }
+        let (key, mode) = (text("routing.routeKey"), text("mode"));
+        if let Some(key) = key.filter(|key| rules.routes.contains_key(*key)) {
+            codes.extend(self.routes[key].refuses(mode));
+        }
+        if self.is_frozen(key, mode) {
+            codes.insert("POLICY_FROZEN");
         }
         if mention(spec, "messageId").is_some() && !self.lets_through(spec) {
             codes.insert("POLICY_MENTION_PHASE");
@@ -659,7 +659,7 @@ impl Model {
         let rules = self.rules();
         let Some(known) = self.handoffs.get(handoff_id) else { return false };
         let Some(accepted) = known.accepted.clone() else { return false };
-        let halted = self.is_frozen(&accepted.route, &accepted.mode)
+        let halted = self.is_frozen(Some(&accepted.route), Some(&accepted.mode))
             || self.routes.get(&accepted.route).is_some_and(|route| route.blocked);
         let of_route =
             rules.routes.get(&accepted.route).is_some_and(|route| crate::gates::reaches(route, agent));

@@ -128,17 +128,26 @@ impl Route {
         self.settle();
     }
 
-    /// Why it does not take work of this mode.
-    pub(crate) fn refuses(&self, mode: &str) -> Option<&'static str> {
-        if self.blocked {
-            return Some("A2A_ROUTE_BLOCKED");
-        }
+    /// Has it come far enough for work of this mode?
+    pub(crate) fn reaches(&self, mode: &str) -> bool {
         let needed = STAGES.iter().position(|stage| *stage == mode).unwrap();
-        if self.stage < needed || (needed == 2 && self.passed < 5) {
-            return Some("POLICY_STAGE_NOT_REACHED");
+        self.stage >= needed && (needed < 2 || self.passed == 5)
+    }
+
+    /// Why it does not take work of this mode, as far as that can be read.
+    pub(crate) fn refuses(&self, mode: Option<&str>) -> Vec<&'static str> {
+        let mut codes = Vec::new();
+        if self.blocked {
+            codes.push("A2A_ROUTE_BLOCKED");
         }
+        let Some(mode) = mode else { return codes };
         let taken = self.canary.as_ref().is_some_and(|canary| canary.holder.is_some());
-        (needed == 2 && taken).then_some("POLICY_CANARY_FULL")
+        if !self.reaches(mode) {
+            codes.push("POLICY_STAGE_NOT_REACHED");
+        } else if mode == "live" && taken {
+            codes.push("POLICY_CANARY_FULL");
+        }
+        codes
     }
 
     /// Live work ended. True if the route must be rolled back for it.

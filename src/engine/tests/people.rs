@@ -387,7 +387,8 @@ fn a_failure_in_canary_rolls_the_route_back_and_marks_what_is_in_flight() {
     scene.restart();
     let record = scene.record();
     assert_eq!((record.stage, record.blocked, record.epoch), (Stage::Simulated, true, epoch + 1));
-    refused_with(&scene.submit(&scene.spec(2)), Code::RouteBlocked);
+    let blocked = scene.submit(&scene.spec(2));
+    assert_eq!(codes(&blocked), [Code::RouteBlocked, Code::StageNotReached]);
     scene.engine.lift(ROUTE.into(), Lift::Block, "looked at it".into(), rita()).unwrap().unwrap();
     refused_with(&scene.submit(&scene.spec(3)), Code::StageNotReached);
     assert_eq!(scene.submit(&handoff("hs_00000004", "key-00000004")).decision, Decision::Allowed);
@@ -557,5 +558,57 @@ fn what_a_fault_leaves_half_done_is_not_written_at_all() {
     // The next event of the gateway's own stream has the number that was given back.
     scene.engine.freeze(FreezeAsk { scope: FreezeScope::ALL, reason: "fire".into() }, rita()).unwrap();
     scene.restart();
+    scene.engine.stop();
+}
+
+/// A claim that is not asked does not pass, and one that can be asked in part is.
+#[test]
+fn claims_are_asked_with_what_can_be_read() {
+    let scene = Scene::new();
+    let outcome = |decided: &Decided, gate: Gate| {
+        decided.gates.iter().find(|(other, _)| *other == gate).map(|(_, outcome)| *outcome).unwrap()
+    };
+    let numbered = std::cell::Cell::new(0);
+    let submit = |change: fn(&mut Json)| {
+        numbered.set(numbered.get() + 1);
+        let id = format!("{:08}", numbered.get());
+        let mut spec = handoff(&format!("hs_{id}"), &format!("key-{id}"));
+        change(&mut spec);
+        scene.submit(&spec)
+    };
+    let ask = |scope: &FreezeScope| FreezeAsk { scope: scope.clone(), reason: "fire".into() };
+    let frozen = |scope: FreezeScope, change: fn(&mut Json)| {
+        scene.engine.freeze(ask(&scope), rita()).unwrap();
+        let decided = submit(change);
+        scene.engine.unfreeze(ask(&scope), rita()).unwrap().unwrap();
+        let is_told = codes(&decided).contains(&Code::Frozen);
+        assert_eq!(is_told, outcome(&decided, Gate::Freeze) == Outcome::Fail, "{decided:?}");
+        is_told
+    };
+    let odd_mode: fn(&mut Json) = |spec| spec["mode"] = json!("weird");
+    let odd_route: fn(&mut Json) = |spec| spec["routing"]["routeKey"] = json!(7);
+    assert!(frozen(FreezeScope::ALL, odd_mode) && frozen(FreezeScope::ALL, odd_route));
+    assert!(frozen(FreezeScope::route(ROUTE), odd_mode));
+    assert!(frozen(FreezeScope::mode(Mode::Simulated), odd_route));
+    assert!(!frozen(FreezeScope::mode(Mode::Live), odd_route));
+    // How far a route has come is asked where there is one, of a mode that there is.
+    let unknown: fn(&mut Json) = |spec| spec["routing"]["routeKey"] = json!("nowhere.v1");
+    for change in [odd_mode, odd_route, unknown] {
+        assert_eq!(outcome(&submit(change), Gate::Stage), Outcome::NotApplicable);
+    }
+    assert_eq!(outcome(&submit(|_| {}), Gate::Stage), Outcome::Pass);
+    // A block hides nothing of the stage, and needs no mode.
+    let block = RollbackAsk {
+        by: RollbackBy::Operator("rita".into()),
+        block: Some(true),
+        reason: "x".into(),
+        code: None,
+        handoff_id: None,
+    };
+    scene.engine.roll_back(ROUTE.into(), block, false, rita()).unwrap().unwrap();
+    let live = submit(|spec| spec["mode"] = json!("live"));
+    assert_eq!(codes(&live), [Code::RouteBlocked, Code::StageNotReached]);
+    assert_eq!((outcome(&live, Gate::Contract), outcome(&live, Gate::Stage)), (Outcome::Fail, Outcome::Fail));
+    assert!(codes(&submit(odd_mode)).contains(&Code::RouteBlocked));
     scene.engine.stop();
 }
