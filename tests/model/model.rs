@@ -94,6 +94,8 @@ pub(crate) struct Accepted {
     pub(crate) state: State,
     pub(crate) claimer: Option<String>,
     touched: Timestamp,
+    /// Which route it was decided for, of those that its route has been.
+    remade: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -299,6 +301,7 @@ impl Model {
             Pass::Waits(until)
         };
         let state = if decision == "allowed" { State::Available } else { State::Waiting };
+        let remade = self.routes[&route].remade;
         let known = Known {
             source,
             cycle,
@@ -315,6 +318,7 @@ impl Model {
                 state,
                 claimer: None,
                 touched: now,
+                remade,
             }),
         };
         self.handoffs.insert(handoff_id, known);
@@ -329,7 +333,11 @@ impl Model {
         let may_go = verdict.codes.is_empty()
             && self.void(spec).is_empty()
             && accepted.state != State::Over
-            && !halted;
+            && !halted
+            && self
+                .routes
+                .get(&accepted.route)
+                .is_some_and(|route| route.reaches(&accepted.mode) && route.remade == accepted.remade);
         let pass = match accepted.decision {
             "allowed" if may_go => Pass::Dispatch(verdict.until),
             "allowed" => Pass::Withheld,
@@ -582,7 +590,7 @@ impl Model {
         let accepted = self.handoffs.get_mut(handoff_id).unwrap().accepted.as_mut().unwrap();
         (accepted.decision, accepted.codes) = (decision, codes.clone());
         accepted.state = if decision == "allowed" { State::Available } else { State::Over };
-        accepted.touched = now;
+        (accepted.touched, accepted.remade) = (now, self.routes[&asked.route].remade);
         let mut pass = Pass::None;
         if decision == "allowed" {
             pass = Pass::Dispatch(verdict.until);

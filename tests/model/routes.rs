@@ -18,6 +18,8 @@ pub(crate) struct Route {
     pub(crate) passed: usize,
     pub(crate) canary: Option<Canary>,
     pub(crate) blocked: bool,
+    /// How often it has become another route, for which nothing counts that was before.
+    pub(crate) remade: usize,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -88,6 +90,7 @@ impl Route {
 
     fn set_back(&mut self) {
         (self.stage, self.passed, self.canary) = (0, 0, None);
+        self.remade += 1;
     }
 
     /// Simulated work needs G1, or a route that is declared for it.

@@ -561,6 +561,45 @@ fn what_a_fault_leaves_half_done_is_not_written_at_all() {
     scene.engine.stop();
 }
 
+/// What may be sent is what was decided, along the route that it was decided for.
+#[test]
+fn a_replay_carries_nothing_along_a_route_that_was_set_back_or_became_another() {
+    let carried = |scene: &Scene, spec: &Json| {
+        let again = scene.submit(spec);
+        assert!(again.replayed && again.decision == Decision::Allowed, "{again:?}");
+        matches!(again.pass, Pass::Dispatch { .. })
+    };
+    let put = |scene: &mut Scene, change: fn(&mut Route)| {
+        scene.rules = rules(change);
+        scene.engine.put_in_force_and_wait(scene.rules.clone()).unwrap();
+    };
+    let mut scene = Scene::new();
+    scene.go_live();
+    let live = scene.live(1);
+    let mut dev = handoff("hs_00000002", "key-00000002");
+    dev["mode"] = json!("dev");
+    assert_eq!(scene.submit(&dev).decision, Decision::Allowed);
+    // Its own slot in the canary is not held against it, nor is an edit that leaves the route what it is.
+    assert!(carried(&scene, &live) && carried(&scene, &dev));
+    put(&mut scene, |route| route.approvers = 2);
+    assert!(carried(&scene, &live) && carried(&scene, &dev));
+    // Another primary, under which the target is still known: live has to be earned again, and what was decided was
+    // decided for the route that there was.
+    put(&mut scene, |route| {
+        route.aliases.push(std::mem::replace(&mut route.primary_agent_id, "newcomer".into()));
+    });
+    assert_eq!(scene.record().stage, Stage::Dev);
+    assert!(!carried(&scene, &live) && !carried(&scene, &dev));
+    scene.restart();
+    assert!(!carried(&scene, &live) && !carried(&scene, &dev));
+    // What is decided from now on is of this route.
+    let mut next = handoff("hs_00000003", "key-00000003");
+    next["mode"] = json!("dev");
+    assert_eq!(scene.submit(&next).decision, Decision::Allowed);
+    assert!(carried(&scene, &next));
+    scene.engine.stop();
+}
+
 /// A claim that is not asked does not pass, and one that can be asked in part is.
 #[test]
 fn claims_are_asked_with_what_can_be_read() {
