@@ -2,20 +2,24 @@
 //!
 //! Every event has an id, so that a client that was cut off says where it stopped (`Last-Event-ID`) and misses
 //! nothing. A stream pulls from the ledger at its reader's pace; a reader that takes nothing for too long is cut
-//! off by the listener.
+//! off by the listener, and one whose token no longer counts is told nothing more.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use tokio_stream::Stream;
 
+use super::App;
 use super::call::Call;
 use super::endpoint::Answer;
 use super::problem::{Kind, Problem};
+use crate::callers::{Caller, TokenId};
 use crate::gateway::{Listener, Told};
 use crate::limits;
+use crate::os::clock;
 use crate::wire::StreamId;
 
 /// `GET /v1/audit/stream`: every entry; the id is its sequence number.
@@ -83,33 +87,67 @@ fn last_event_id(call: &Call) -> Result<Option<u64>, Problem> {
     number.map(Some).ok_or_else(bad)
 }
 
+/// Whoever follows a stream, which lasts no longer than the token that opened it.
+pub(super) struct Reader {
+    app: Arc<App>,
+    /// Nothing of one who needs none.
+    token_id: Option<TokenId>,
+    beat: tokio::time::Interval,
+}
+
+impl Reader {
+    pub(super) fn new(app: &Arc<App>, caller: Option<&Caller>) -> Self {
+        let beat = tokio::time::interval(Duration::from_secs(limits::STREAM_HEARTBEAT_S));
+        Self { app: app.clone(), token_id: caller.map(Caller::token_id), beat }
+    }
+
+    /// May it be told more? Not once its token was revoked or has expired.
+    pub(super) fn counts(&self) -> bool {
+        self.token_id.is_none_or(|token_id| self.app.rules.current().roster.counts(token_id, clock::now()))
+    }
+
+    /// Waits until it is time to look whether it still counts, where nothing is told. Safe to stop waiting for at any
+    /// time.
+    pub(super) async fn beat(&mut self) {
+        self.beat.tick().await;
+    }
+}
+
 fn respond(
     call: &Call,
     listener: Listener,
     event: impl Fn(&Told) -> Step + Send + 'static,
 ) -> axum::response::Response {
     let beat = KeepAlive::new().interval(Duration::from_secs(limits::STREAM_HEARTBEAT_S)).text("");
-    let stream = events(listener, event, call.app.stopping.subscribe());
+    let reader = Reader::new(&call.app, call.caller.as_ref());
+    let stream = events(listener, event, reader, call.app.stopping.subscribe());
     Sse::new(stream).keep_alive(beat).into_response()
 }
 
 fn events(
     listener: Listener,
     event: impl Fn(&Told) -> Step + Send + 'static,
+    reader: Reader,
     stopping: tokio::sync::watch::Receiver<bool>,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-    futures_util::stream::unfold(Some((listener, event, stopping)), |state| async move {
-        let (mut listener, event, mut stopping) = state?;
+    futures_util::stream::unfold(Some((listener, event, reader, stopping)), |state| async move {
+        let (mut listener, event, mut reader, mut stopping) = state?;
         loop {
-            // A stream would keep a gateway that stops from stopping.
-            let told = tokio::select! {
-                told = listener.next() => told?,
+            let Step { event: one, is_last } = tokio::select! {
+                told = listener.next() => event(&told?),
+                () = reader.beat() => {
+                    if reader.counts() {
+                        continue;
+                    }
+                    return None;
+                }
+                // A stream would keep a gateway that stops from stopping.
                 _ = stopping.wait_for(|stopping| *stopping) => return None,
             };
-            let Step { event: one, is_last } = event(&told);
             match (one, is_last) {
+                (Some(_), _) if !reader.counts() => return None,
                 (Some(one), true) => return Some((Ok(one), None)),
-                (Some(one), false) => return Some((Ok(one), Some((listener, event, stopping)))),
+                (Some(one), false) => return Some((Ok(one), Some((listener, event, reader, stopping)))),
                 (None, true) => return None,
                 (None, false) => {}
             }

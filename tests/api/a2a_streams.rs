@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::conversation::{BOTH, Conversation, Version, work};
 use super::harness::{lost_spec, spec};
-use super::streams::Events;
+use super::streams::{Events, to_the_end};
 use super::wire::Request;
 
 /// What is left of a stream, up to its end: the number, and the state or the artifact that is told.
@@ -215,4 +215,29 @@ fn a_quiet_stream_says_that_it_is_still_there() {
     });
     assert!(talk.daemon.metric("handoffd_a2a_stream_event_seconds_count").unwrap() >= 4.0);
     assert_eq!(talk.daemon.metric("handoffd_a2a_stream_seconds_count"), Some(1.0));
+}
+
+/// As the API's streams do: nothing is told to a token that was revoked.
+#[test]
+fn a_stream_of_a_task_ends_with_the_token_that_opened_it() {
+    let talk = Conversation::new();
+    let spec = spec("token_0003");
+    let id = spec["handoffId"].as_str().unwrap();
+    let mut first = talk.stream("message/stream", json!({"message": Version::Old.handing("m", &spec)}), &[]);
+    let told: Vec<_> = (0..2).map(|_| first.next_event().unwrap().id).collect();
+    assert_eq!(told, [Some(1), Some(3)]);
+    let mut now = talk.stream("SubscribeToTask", json!({"id": id}), &[]);
+    assert_eq!(now.next_event().unwrap().id, None);
+    let mut again = talk.stream("tasks/resubscribe", json!({"id": id, "from": 1}), &[]);
+    let mut plain = talk.plain_stream(&format!("/stream/{id}?from=1"), &[]);
+    for events in [&mut again, &mut plain] {
+        let told: Vec<_> = (0..2).map(|_| events.next_event().unwrap().id).collect();
+        assert_eq!(told, [Some(1), Some(3)]);
+    }
+    let revoke = Request::new("DELETE", "/v1/tokens/router").token(&talk.daemon.admin);
+    assert_eq!(talk.daemon.send(&revoke).status, 200);
+    assert_eq!(talk.report(&spec, "task.claimed", json!({})).status, 201);
+    for events in [&mut first, &mut now, &mut again, &mut plain] {
+        assert_eq!(to_the_end(events), []);
+    }
 }

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::harness::{Daemon, eventually, location, lost_spec, short_or_long, spec};
 use super::wire::{PATIENCE, Request, connect, read_chunk, read_head};
@@ -260,4 +260,51 @@ fn streams_end_when_the_daemon_stops() {
     assert!(daemon.wait().success());
     while events.next().is_some() {}
     assert_eq!(std::iter::from_fn(|| handoff.next_event()).count(), 3);
+}
+
+/// Reads a stream to its end: what it told besides beats. One that goes on beating has not ended.
+pub(crate) fn to_the_end(events: &mut Events) -> Vec<Event> {
+    let (mut told, mut beats) = (Vec::new(), 0);
+    while let Some(event) = events.next() {
+        beats += u32::from(event.is_comment);
+        assert!(beats < 10, "it goes on: {told:?}");
+        if !event.is_comment {
+            told.push(event);
+        }
+    }
+    told
+}
+
+/// Whoever has lost its token reads nothing more, wherever it began to.
+#[test]
+fn a_stream_ends_with_the_token_that_opened_it() {
+    let daemon = Daemon::new();
+    let one = spec("token_0001");
+    assert_eq!(daemon.submit(&one).status, 201);
+    let targets = [
+        "/v1/audit/stream?from=1".to_owned(),
+        "/v1/audit/stream?type=gate.decided".to_owned(),
+        format!("{}/stream", location(&one)),
+    ];
+    let open = |token: &str| {
+        targets.each_ref().map(|target| Events::open(&daemon, &Request::new("GET", target).token(token)))
+    };
+    let mut others = open(&daemon.admin);
+    let mut streams = open(&daemon.token("gone", "auditor", None));
+    assert_eq!(daemon.send(&Request::new("DELETE", "/v1/tokens/gone").token(&daemon.admin)).status, 200);
+    let head = daemon.events().len() as u64;
+    assert_eq!(daemon.submit(&spec("token_0002")).status, 201);
+    for events in &mut streams {
+        let told = to_the_end(events);
+        assert!(told.iter().all(|event| event.id.unwrap() <= head), "{told:?}");
+    }
+    // One that expires ends by itself, without a word from anybody.
+    let soon = json!({"name": "brief", "role": "auditor", "expiresAt": super::signing::from_now(3)});
+    let made = daemon.post("/v1/tokens", soon);
+    assert_eq!(made.status, 201, "{made:?}");
+    for events in &mut open(made.json()["token"].as_str().unwrap()) {
+        to_the_end(events);
+    }
+    // Those of others go on.
+    assert_eq!(others[1].next_event().unwrap().kind, "entry");
 }

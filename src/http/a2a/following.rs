@@ -24,6 +24,7 @@ use crate::http::endpoint::Answer;
 use crate::http::metrics::OpenStream;
 use crate::http::problem::{Kind, Problem};
 use crate::http::spans::Side;
+use crate::http::streams::Reader;
 use crate::limits;
 use crate::os::clock;
 use crate::timestamp::Timestamp;
@@ -178,7 +179,8 @@ impl Talk {
         let (sender, events) = mpsc::channel(limits::A2A_STREAM_EVENTS);
         let beat = KeepAlive::new().interval(Duration::from_secs(limits::A2A_HEARTBEAT_S)).text("");
         let response = Sse::new(ReceiverStream::new(events)).keep_alive(beat).into_response();
-        (Teller { form, sender, stopping: self.app.stopping.subscribe() }, response)
+        let reader = Reader::new(&self.app, self.who.caller());
+        (Teller { form, sender, reader, stopping: self.app.stopping.subscribe() }, response)
     }
 
     /// Has an attempt told, unless there is nothing to tell.
@@ -341,21 +343,30 @@ impl Drop for OpenTelling {
 struct Teller {
     form: Form,
     sender: mpsc::Sender<Result<Event, Infallible>>,
+    reader: Reader,
     stopping: watch::Receiver<bool>,
 }
 
 impl Teller {
-    /// False when nobody listens any more, or it is time to stop.
+    /// False when nobody listens any more, or who listens may not be told.
     async fn tell(&self, event: Event) -> bool {
-        self.sender.send(Ok(event)).await.is_ok()
+        self.reader.counts() && self.sender.send(Ok(event)).await.is_ok()
     }
 
-    /// The next entry that is wanted; nothing when nobody listens any more, or it is time to stop.
+    /// The next entry that is wanted; nothing when nobody listens any more, who listens may not be told, or it is time
+    /// to stop.
     async fn next(&mut self, listener: &mut Listener, wanted: impl Fn(&Told) -> bool) -> Option<Told> {
-        tokio::select! {
-            told = listener.next_where(wanted) => told,
-            () = self.sender.closed() => None,
-            _ = self.stopping.wait_for(|stopping| *stopping) => None,
+        loop {
+            tokio::select! {
+                told = listener.next_where(&wanted) => return told,
+                () = self.reader.beat() => {
+                    if !self.reader.counts() {
+                        return None;
+                    }
+                }
+                () = self.sender.closed() => return None,
+                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+            }
         }
     }
 

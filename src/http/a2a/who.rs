@@ -27,6 +27,14 @@ impl Who {
         call.caller.clone().map_or(Self::Anonymous, Self::Caller)
     }
 
+    /// Whose token it is, where one was shown.
+    pub(super) fn caller(&self) -> Option<&Caller> {
+        match self {
+            Self::Caller(caller) => Some(caller),
+            Self::Anonymous => None,
+        }
+    }
+
     /// Refuses what this one may not do. What is an operator's is never an anonymous caller's.
     pub(super) fn must(&self, act: Act) -> Result<(), RpcError> {
         let (may, role) = match self {
