@@ -243,13 +243,7 @@ async fn unknown_path(request: Request) -> Response {
 }
 
 async fn unknown_method(request: Request) -> Response {
-    let path = request.uri().path();
-    let allowed: Vec<&str> = ENDPOINTS
-        .iter()
-        .filter(|endpoint| matches(endpoint.path, path))
-        .map(|endpoint| endpoint.method.as_str())
-        .collect();
-    let list = allowed.join(", ");
+    let list = methods_of(request.uri().path()).join(", ");
     let mut problem =
         Problem::new(Kind::MethodNotAllowed, format!("{} is not for this path", request.method().as_str()))
             .hint(format!("use {list}"));
@@ -260,6 +254,14 @@ async fn unknown_method(request: Request) -> Response {
     dress(&mut response);
     debug_assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
     response
+}
+
+/// What may be asked at a path. One that has a name of its own is not one of those that a form captures.
+fn methods_of(path: &str) -> Vec<&'static str> {
+    let is_named = ENDPOINTS.iter().any(|endpoint| endpoint.path == path);
+    let is_of = |form: &str| if is_named { form == path } else { matches(form, path) };
+    let of_path = ENDPOINTS.iter().filter(|endpoint| is_of(endpoint.path));
+    of_path.map(|endpoint| endpoint.method.as_str()).collect()
 }
 
 /// Is this a path of that form?
@@ -283,5 +285,12 @@ mod tests {
         assert!(matches("/v1/handoffs/{id}", "/v1/handoffs/hs_1"));
         assert!(!matches("/v1/handoffs/{id}", "/v1/handoffs"));
         assert!(!matches("/v1/handoffs/{id}", "/v1/handoffs/hs_1/stream"));
+    }
+
+    #[test]
+    fn a_path_with_a_name_of_its_own_is_not_one_that_a_form_captures() {
+        assert_eq!(methods_of("/v1/handoffs/check"), ["POST"]);
+        assert_eq!(methods_of("/v1/handoffs/hs_1"), ["GET"]);
+        assert_eq!(methods_of("/v1/audit/verify"), ["GET"]);
     }
 }

@@ -31,11 +31,11 @@ impl Contract {
     /// answered with problems.
     pub(crate) fn check(&self, request: &Request, reply: &Reply) {
         let path = request.target.split('?').next().unwrap();
-        // A path that is written out goes before one with parameters.
-        let found = self
-            .operations()
-            .filter(|(template, method, _)| is_of(template, path) && *method == request.method)
-            .min_by_key(|(template, ..)| template.matches('{').count());
+        // A path that is written out is none with parameters, whatever the method.
+        let is_written_out = self.document["paths"].get(path).is_some();
+        let is_meant = |template: &str| if is_written_out { template == path } else { is_of(template, path) };
+        let found =
+            self.operations().find(|(template, method, _)| is_meant(template) && *method == request.method);
         let kind = reply.header("content-type").unwrap_or_default().split(';').next().unwrap().to_owned();
         let Some((.., operation)) = found else {
             assert!(matches!(reply.status, 404 | 405), "{request:?} -> {reply:?}");

@@ -188,6 +188,7 @@ fn what_is_not_there_is_said_to_be_nowhere() {
     for (method, target, allow) in [
         ("DELETE", "/v1/handoffs", "POST, GET"),
         ("PUT", "/v1/handoffs/hs_nobody_knows", "GET"),
+        ("GET", "/v1/handoffs/check", "POST"),
         ("POST", "/healthz", "GET"),
         ("GET", "/v1/reload", "POST"),
         ("OPTIONS", "/v1/tokens/x", "DELETE"),
