@@ -209,7 +209,7 @@ impl ClientFlags {
                 })?;
                 Ok(Client::new(base, Some(&token), roots(self.ca.clone())?)?)
             }
-            None => match self.own(context)? {
+            None => match self.own_as(context, token)? {
                 Some(client) => Ok(client),
                 None => Err(NoClient::NotRunning(format!(
                     "no gateway serves {}; start one with: handoffd serve{}",
@@ -222,9 +222,13 @@ impl ClientFlags {
 
     /// The workspace's own gateway, if one runs.
     pub(super) fn own(&self, context: &Context) -> Result<Option<Client>, Failure> {
+        self.own_as(context, self.token(context)?)
+    }
+
+    fn own_as(&self, context: &Context, token: Option<Zeroizing<String>>) -> Result<Option<Client>, Failure> {
         let root = context.workspace.root();
         let Some(address) = own_address(context)? else { return Ok(None) };
-        let token = match self.token(context)? {
+        let token = match token {
             Some(token) => Some(token),
             None => TokenFiles::of(root).read_admin()?,
         };

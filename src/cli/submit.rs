@@ -74,6 +74,8 @@ enum What {
     Expired,
     Denied,
     Unreadable,
+    /// The gateway said nothing of it, and why not: a token that does not count, or is not for this.
+    TurnedAway,
     /// Nobody knows: there was no answer.
     Unknown,
 }
@@ -86,19 +88,27 @@ impl What {
             Self::Expired => "expired",
             Self::Denied => "denied",
             Self::Unreadable => "unreadable",
+            Self::TurnedAway => "turned_away",
             Self::Unknown => "unknown",
         }
     }
 
-    const ALL: [Self; 6] =
-        [Self::Allowed, Self::NeedsApproval, Self::Expired, Self::Denied, Self::Unreadable, Self::Unknown];
+    const ALL: [Self; 7] = [
+        Self::Allowed,
+        Self::NeedsApproval,
+        Self::Expired,
+        Self::Denied,
+        Self::Unreadable,
+        Self::TurnedAway,
+        Self::Unknown,
+    ];
 
     fn exit(self) -> Exit {
         match self {
             Self::Allowed => Exit::Done,
             Self::NeedsApproval => Exit::NeedsApproval,
             Self::Expired | Self::Denied => Exit::Refused,
-            Self::Unreadable => Exit::Unusable,
+            Self::Unreadable | Self::TurnedAway => Exit::Unusable,
             Self::Unknown => Exit::Unavailable,
         }
     }
@@ -334,6 +344,6 @@ impl Sending<'_> {
 fn unanswered(trouble: &Trouble) -> What {
     match trouble.exit() {
         Exit::Unavailable => What::Unknown,
-        _ => What::Unreadable,
+        _ => What::TurnedAway,
     }
 }

@@ -17,10 +17,10 @@ pub(super) fn table(outcomes: &[Outcome], explains: bool) -> String {
         let style = match outcome.what {
             What::Allowed => GREEN,
             What::NeedsApproval | What::Unknown => YELLOW,
-            What::Expired | What::Denied | What::Unreadable => RED,
+            What::Expired | What::Denied | What::Unreadable | What::TurnedAway => RED,
         };
         let codes = match outcome.what {
-            What::Unreadable | What::Unknown => outcome.name.clone(),
+            What::Unreadable | What::TurnedAway | What::Unknown => outcome.name.clone(),
             _ => outcome.codes.join(" "),
         };
         let line =
