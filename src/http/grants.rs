@@ -1,6 +1,6 @@
 //! Grants over HTTP: made, listed, shown and revoked by operators.
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use serde_json::{Value as Json, json};
 
 use super::App;
@@ -37,7 +37,12 @@ pub(super) async fn make(mut call: Call) -> Answer {
     let terms = call.act(|document| grant_ask(document, now)).await?;
     let engine = call.app.gateway.engine().clone();
     let granted = done(move || engine.grant(terms, by)).await?.map_err(refused)?;
-    Ok(json_response(StatusCode::CREATED, &after_act(&granted, &call.app)))
+    let mut response = json_response(StatusCode::CREATED, &after_act(&granted, &call.app));
+    let place = format!("/v1/authorizations/{}", granted.held.grant.authorization_ref);
+    if let Ok(place) = HeaderValue::from_str(&place) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
 }
 
 /// `DELETE /v1/authorizations/{ref}`.

@@ -101,6 +101,15 @@ fn reference(schema: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
+/// What `Location` names, where something is made that can be asked for by itself.
+fn located(endpoint: &Endpoint) -> Option<&'static str> {
+    match endpoint.id {
+        "submitHandoff" => Some("The handoff"),
+        "makeAuthorization" => Some("The grant"),
+        _ => None,
+    }
+}
+
 fn operation(endpoint: &Endpoint) -> Json {
     let mut replies: Map<String, Json> = Map::new();
     for reply in &endpoint.answers {
@@ -119,11 +128,11 @@ fn operation(endpoint: &Endpoint) -> Json {
             continue;
         }
         let mut shown = json!({"description": reply.description, "content": content});
-        if reply.status == 201 && endpoint.id == "submitHandoff" {
+        if let Some(what) = located(endpoint).filter(|_| reply.status == 201) {
             set(
                 &mut shown,
                 "headers",
-                json!({"Location": {"description": "The handoff", "schema": {"type": "string"}}}),
+                json!({"Location": {"description": what, "schema": {"type": "string"}}}),
             );
         }
         replies.insert(reply.status.to_string(), shown);

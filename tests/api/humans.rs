@@ -19,7 +19,9 @@ impl House {
         change(&mut terms);
         let made = self.daemon.post_as(&self.rita, "/v1/authorizations", terms);
         assert_eq!(made.status, 201, "{made:?}");
-        made.json()["authorizationRef"].as_str().unwrap().to_owned()
+        let grant = made.json()["authorizationRef"].as_str().unwrap().to_owned();
+        assert_eq!(made.header("location"), Some(format!("/v1/authorizations/{grant}").as_str()));
+        grant
     }
 
     fn shown(&self, grant: &str) -> Json {

@@ -60,7 +60,7 @@ fn of_grants() -> Vec<Endpoint> {
                 },
             }),
             answers: vec![
-                json(201, "Grant", "Made, and in force"),
+                json(201, "Grant", "Made, and in force; `Location` names the grant"),
                 problem(403, "The caller is no person, or it is their own"),
                 problem(422, "It does not say what it must; `faults` has everything that is wrong"),
             ],
