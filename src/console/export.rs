@@ -115,10 +115,25 @@ fn table_row(row: &Facts<'_>) -> String {
 const FORMULA: [char; 11] =
     ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
-/// A value as a cell. What a spreadsheet would take for a formula is kept from being one.
+/// What other readers of tables end a cell or a line at.
+const ENDS: [char; 4] = [';', '\t', '\r', '\n'];
+
+/// A value as a cell. What a spreadsheet would take for a formula is kept from being one, also behind what it may take for
+/// the end of a cell: where a semicolon or a tab is expected, quotes around a comma hold nothing together.
 fn cell(text: &str) -> String {
-    let text = if text.starts_with(FORMULA) { format!("'{text}") } else { text.to_owned() };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    let mut kept = String::with_capacity(text.len() + 1);
+    let mut begins = true;
+    for (place, c) in text.char_indices() {
+        let behind = text.get(place..).unwrap_or_default();
+        // Quotes and spaces may be left out by who reads it.
+        let behind = if place == 0 { behind } else { behind.trim_start_matches(['"', ' ']) };
+        if begins && behind.starts_with(FORMULA) {
+            kept.push('\'');
+        }
+        kept.push(c);
+        begins = ENDS.contains(&c);
+    }
+    if kept.contains([',', '"', '\n', '\r']) { format!("\"{}\"", kept.replace('"', "\"\"")) } else { kept }
 }
 
 #[cfg(test)]
@@ -136,9 +151,15 @@ mod tests {
             ("+1", "'+1"),
             ("-1", "'-1"),
             ("@x,y", "\"'@x,y\""),
-            ("\t=1", "'\t=1"),
-            ("\r=1", "\"'\r=1\""),
-            ("\n=1", "\"'\n=1\""),
+            ("\t=1", "'\t'=1"),
+            ("\r=1", "\"'\r'=1\""),
+            ("\n=1", "\"'\n'=1\""),
+            ("x;=1", "x;'=1"),
+            ("x\t@1", "x\t'@1"),
+            ("x;\u{ff1d}1", "x;'\u{ff1d}1"),
+            ("x; \"=1", "\"x;' \"\"=1\""),
+            ("a,x;=1,b", "\"a,x;'=1,b\""),
+            ("x; y=1;z", "x; y=1;z"),
             ("\u{ff1d}1", "'\u{ff1d}1"),
             ("a=1", "a=1"),
             ("", ""),
