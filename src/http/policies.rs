@@ -12,7 +12,7 @@ use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::gateway::Pending;
 use crate::limits;
-use crate::policy::{Change, changes};
+use crate::policy::{Change, PolicySet, changes};
 use crate::proposal::{self, Proposal, ProposalAsk, Unanswerable};
 
 /// `GET /v1/state`.
@@ -36,6 +36,7 @@ pub(super) async fn show(call: Call) -> Answer {
         "loadedAt": call.rules.loaded_at.to_string(),
         "routes": in_force.policies.routes().keys().collect::<Vec<_>>(),
         "policies": in_force.policies.policy_refs().collect::<Vec<_>>(),
+        "delegation": delegation(&in_force.policies),
         "lastLoad": match failed {
             None => json!({"outcome": "loaded", "at": call.rules.loaded_at.to_string()}),
             Some(failed) => json!({"outcome": "failed", "at": failed.at.to_string(), "why": failed.why}),
@@ -75,6 +76,12 @@ pub(super) async fn answer(mut call: Call) -> Answer {
         "sequence": answered.sequence,
     });
     Ok(json_response(StatusCode::OK, &body))
+}
+
+/// What every delegation policy of the set says, in the order of their files.
+fn delegation(set: &PolicySet) -> Vec<Json> {
+    let definition = |policy_ref: &str| set.policy(policy_ref).and_then(|it| serde_json::to_value(it).ok());
+    set.policy_refs().map(|it| json!({"policyRef": it, "definition": definition(it)})).collect()
 }
 
 /// What waits, or was given a no; null where the files are what is in force.

@@ -98,14 +98,18 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Policies",
-        r##"{"type": "object", "required": ["digest", "inForce", "withheld", "loadedAt", "routes", "policies", "lastLoad",
+        r##"{"type": "object", "required": ["digest", "inForce", "withheld", "loadedAt", "routes", "policies", "delegation", "lastLoad",
             "approval", "replaced", "pending"], "properties": {
             "digest": {"type": "string", "description": "Of the set that this gateway has"},
             "inForce": {"type": ["string", "null"], "description": "The digest of the set in force, as the ledger says"},
             "withheld": {"type": ["string", "null"], "description": "Why nothing is decided by the set that is here; null if it is in force"},
             "loadedAt": {"type": "string"},
             "routes": {"type": "array", "items": {"type": "string"}},
-            "policies": {"type": "array", "items": {"type": "string"}},
+            "policies": {"type": "array", "items": {"type": "string"}, "description": "The files of the delegation policies"},
+            "delegation": {"type": "array", "description": "What each of them says, in the same order",
+                "items": {"type": "object", "required": ["policyRef", "definition"], "properties": {
+                    "policyRef": {"type": "string"},
+                    "definition": {"type": "object", "description": "As docs/schemas/policy.schema.json has it"}}}},
             "lastLoad": {"type": "object", "required": ["outcome", "at"], "properties": {
                 "outcome": {"enum": ["loaded", "failed"]}, "at": {"type": "string"}, "why": {"type": "string"}}},
             "approval": {"enum": ["auto", "operator"], "description": "Whether a changed set is in force at once, or when an operator says so"},
