@@ -155,7 +155,7 @@ pub(super) fn slow_down(wait: std::time::Duration) -> Problem {
     let seconds = wait.as_secs_f64().ceil().max(1.0);
     let value = HeaderValue::from_str(&format!("{seconds:.0}")).unwrap_or(HeaderValue::from_static("1"));
     Problem::new(Kind::RateLimited, "this caller asks more often than it may")
-        .hint("wait as long as Retry-After says")
+        .hint(format!("ask again in {seconds:.0} s"))
         .with_header(header::RETRY_AFTER, value)
 }
 

@@ -371,6 +371,79 @@ describe('a page that is open', () => {
     await gateway.stop();
   });
 
+  it('is live again after it was refused, and has what it missed', async () => {
+    const gateway = await Gateway.start();
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    const { page } = rita;
+    const live = () => page.locator('#live', { hasText: /^Live$/ }).waitFor();
+    const shows = (name) => page.getByRole('link', { name: `hs_20260218_${name}` }).waitFor();
+    // A proxy has nobody behind it for a moment, or the caller asked too often: the browser gives up at such an answer.
+    for (const status of [502, 429]) {
+      const refusals = [status, status];
+      await page.route('**/console/live', (route) => {
+        const refused = refusals.shift();
+        return refused ? route.fulfill({ status: refused, contentType: 'text/html', body: 'not now' }) : route.continue();
+      });
+      await page.goto('/console/handoffs');
+      await page.locator('#live', { hasText: 'Not connected' }).waitFor();
+      await live();
+      assert.deepEqual(refusals, []);
+      await page.unroute('**/console/live');
+      await gateway.submit(`after_${status}`);
+      await shows(`after_${status}`);
+    }
+    // What it asks for itself is refused: it is not live before it has it.
+    let refusals = 2;
+    await page.route('**/console/handoffs', (route) => {
+      const isItself = route.request().headers()['x-handoffd-look'] === 'page';
+      if (!isItself || refusals === 0) return route.continue();
+      refusals -= 1;
+      return refusals ? route.fulfill({ status: 429, body: 'not now' }) : route.abort();
+    });
+    await gateway.submit('late_0001');
+    await page.locator('#live', { hasText: 'Not connected' }).waitFor();
+    await shows('late_0001');
+    await live();
+    assert.equal(refusals, 0);
+    await rita.leave();
+    await gateway.stop();
+  });
+
+  it('leaves the focus where it is, at a link, a fold or a button', async () => {
+    const gateway = await Gateway.start();
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    const { page } = rita;
+    await gateway.submit('focus_0001');
+    await page.goto('/console/handoffs/hs_20260218_focus_0001');
+    await page.locator('body[data-connected]').waitFor();
+    const here = () => page.evaluate(() => `${document.activeElement.tagName} ${document.activeElement.textContent}`);
+    const fold = page.locator('#timeline summary').first();
+    await fold.focus();
+    await page.keyboard.press('Enter');
+    await gateway.complete('focus_0001');
+    await page.locator('#timeline', { hasText: 'task.complete' }).waitFor();
+    assert.equal(await here(), 'SUMMARY Payload');
+    assert.equal(await page.locator('#timeline details[open]').count(), 1);
+    await page.keyboard.press('Enter');
+    assert.equal(await page.locator('#timeline details[open]').count(), 0, 'the same one');
+    // A button, put into a part that is replaced, as no page has one there today.
+    await page.goto('/console');
+    await page.locator('body[data-connected]').waitFor();
+    await page.route('**/console', async (route) => {
+      const answer = await route.fetch();
+      return route.fulfill({ response: answer, body: (await answer.text()).replace('<h2>Ledger</h2>', '<h2>Ledger</h2><button>Press</button>') });
+    });
+    await page.goto('/console');
+    await page.locator('body[data-connected]').waitFor();
+    await page.getByRole('button', { name: 'Press' }).focus();
+    const before = await page.locator('#ledger .big').innerText();
+    await gateway.submit('focus_0002');
+    await page.locator('#ledger .big').filter({ hasNotText: before }).waitFor();
+    assert.equal(await here(), 'BUTTON Press');
+    await rita.leave();
+    await gateway.stop();
+  });
+
   it('takes the answer away from an approval that another person gave, or that ended', async () => {
     const clock = new Clock();
     const gateway = await Gateway.start('', clock.environment);

@@ -49,7 +49,7 @@
   const state = document.getElementById('live');
   if (!body.dataset.live || !window.EventSource) return;
   const say = (text) => { if (state) state.textContent = text; };
-  let source = null, asking = false, again = false, timer = 0, heard = 0;
+  let source = null, asking = false, again = false, timer = 0, heard = 0, failed = 0, retry = 0;
 
   // What somebody types into, or has marked to copy, is left alone; what they opened stays open.
   const isBusy = (part) => {
@@ -62,57 +62,86 @@
     const open = new Set([...part.querySelectorAll('details[open]')].map(nameOf));
     for (const fold of other.querySelectorAll('details')) fold.open = open.has(nameOf(fold));
   };
+  // Whoever goes through a page with the keyboard stays where they are: at the same link, fold or button.
+  const FOCUSABLE = 'a[href], summary, button';
+  const called = (element) => element.matches('a') ? `a ${element.getAttribute('href')}`
+    : element.matches('summary') ? `summary ${nameOf(element.parentElement)}` : `button ${element.textContent}`;
   const takeOver = (fresh) => {
     const known = new Set([...document.querySelectorAll('[data-key]')].map((row) => row.dataset.key));
     for (const part of document.querySelectorAll('[data-part]')) {
       const other = fresh.getElementById(part.id);
       if (!other || isBusy(part)) continue;
       keepOpen(part, other);
-      const focused = part.contains(document.activeElement) && document.activeElement.getAttribute('href');
       if (part.innerHTML === other.innerHTML) continue;
+      const here = document.activeElement;
+      const focused = part.contains(here) && here.matches(FOCUSABLE) && called(here);
       part.replaceChildren(...other.childNodes);
       for (const row of part.querySelectorAll('[data-key]')) {
         if (!known.has(row.dataset.key)) row.classList.add('fresh');
       }
-      if (focused) [...part.querySelectorAll('a')].find((link) => link.getAttribute('href') === focused)?.focus();
+      if (focused) [...part.querySelectorAll(FOCUSABLE)].find((element) => called(element) === focused)?.focus({ preventScroll: true });
     }
     tick();
+  };
+  const lose = () => { say('Not connected'); delete body.dataset.connected; };
+  // Live is a page that has what there is and hears of what comes.
+  const settle = () => {
+    if (source?.readyState !== EventSource.OPEN) return;
+    failed = 0;
+    if (body.dataset.connected) return;
+    say('Live');
+    body.dataset.connected = 'yes';
   };
   const ask = async () => {
     if (asking) { again = true; return; }
     asking = true;
     try {
-      const answer = await fetch(location.href, { headers: { 'X-Handoffd-Look': 'page' }, credentials: 'same-origin' });
+      const answer = await fetch(location.href, {
+        headers: { 'X-Handoffd-Look': 'page' }, credentials: 'same-origin', signal: AbortSignal.timeout(30_000),
+      });
+      // The session is over: the page itself leads to the login.
       if (answer.status === 401) { location.reload(); return; }
-      if (answer.ok) takeOver(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+      if (!answer.ok) throw new Error(answer.statusText);
+      takeOver(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+      settle();
     } catch {
-      lose();
+      tryAgain();
     } finally {
       asking = false;
       if (again) { again = false; later(); }
     }
   };
   const later = () => { if (!timer) timer = setTimeout(() => { timer = 0; ask(); }, 400); };
+  // Whatever was refused is asked for again: after 2 seconds, then 4, and in the end every 30.
+  const tryAgain = () => {
+    if (!source) return;
+    lose();
+    if (retry) return;
+    failed += 1;
+    retry = setTimeout(() => {
+      retry = 0;
+      if (source?.readyState === EventSource.CLOSED) open();
+      else ask();
+    }, Math.min(2 ** failed, 30) * 1000);
+  };
   // Whoever was not heard of for a while may have missed something.
   const hear = () => {
     heard = Date.now();
-    if (body.dataset.connected) return;
-    say('Live');
-    body.dataset.connected = 'yes';
-    later();
+    if (!body.dataset.connected && !retry) later();
   };
-  const lose = () => { say('Not connected'); delete body.dataset.connected; };
   const open = () => {
     heard = Date.now();
-    source = new EventSource(body.dataset.live);
+    const opened = source = new EventSource(body.dataset.live);
     source.addEventListener('open', hear);
     source.addEventListener('beat', hear);
     for (const news of ['entry', 'condition']) source.addEventListener(news, () => { hear(); later(); });
-    source.addEventListener('over', () => { source.close(); location.reload(); });
+    source.addEventListener('over', () => { opened.close(); location.reload(); });
     source.addEventListener('error', () => {
+      if (opened !== source) return;
       lose();
-      // Refused, not interrupted: the browser does not try again. Whether the session is over, the page itself is told.
-      if (source?.readyState === EventSource.CLOSED) later();
+      // Interrupted, the browser tries again by itself; refused, it does not. Whether the session is over, the page itself
+      // is told.
+      if (opened.readyState === EventSource.CLOSED) { later(); tryAgain(); }
     });
   };
   // A connection can be open and dead: beats come every so often, and when several are missing it is made anew.
@@ -124,9 +153,16 @@
     open();
   }, 1000);
   // A page that nobody looks at asks for nothing.
+  const leave = () => {
+    source?.close();
+    source = null;
+    clearTimeout(retry);
+    retry = failed = 0;
+  };
   document.addEventListener('visibilitychange', () => {
-    if (document.hidden) { source?.close(); source = null; lose(); say('Paused'); } else if (!source) { open(); }
+    if (document.hidden) { leave(); lose(); say('Paused'); } else if (!source) { open(); }
   });
-  addEventListener('pagehide', () => source?.close());
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', () => { if (!source && !document.hidden) open(); });
   if (!document.hidden) open();
 })();
