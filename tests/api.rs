@@ -30,6 +30,7 @@ mod api {
     mod checklist;
     mod console;
     mod console_acts;
+    mod console_shown;
     mod console_ways;
     mod console_words;
     mod events;

@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::facts::Facts;
 use super::prose::Prose;
+use super::shown::Markup;
 use crate::json::printable;
 use crate::policy::fields;
 
@@ -47,7 +48,7 @@ impl Changed {
         &self.fields
     }
 
-    pub(super) fn fields(&self) -> Vec<Prose> {
+    pub(super) fn fields(&self) -> Vec<Markup<Prose>> {
         self.fields.iter().map(Prose::of).collect()
     }
 }

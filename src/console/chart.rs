@@ -45,18 +45,19 @@ impl Minute {
         self.counts.iter().sum()
     }
 
+    /// When it was, and what there was in it.
     pub(super) fn words(&self) -> String {
+        format!("{} UTC: {}", self.at, self.counted())
+    }
+
+    pub(super) fn counted(&self) -> String {
         let words: Vec<String> = OUTCOMES
             .iter()
             .zip(self.counts)
             .filter(|(_, count)| *count > 0)
             .map(|(outcome, count)| format!("{count} {}", outcome.replace('_', " ")))
             .collect();
-        if words.is_empty() {
-            format!("{}: none", self.at)
-        } else {
-            format!("{}: {}", self.at, words.join(", "))
-        }
+        if words.is_empty() { "none".to_owned() } else { words.join(", ") }
     }
 }
 
@@ -170,7 +171,9 @@ mod tests {
                 Bar { outcome: "denied", x: 59 * 14, y: 36, height: 36 },
             ]
         );
-        assert_eq!(chart.minutes.last().unwrap().words(), "19:38: 3 allowed, 1 denied");
+        assert_eq!(chart.minutes.last().unwrap().words(), "19:38 UTC: 3 allowed, 1 denied");
+        assert_eq!(chart.minutes.first().unwrap().counted(), "5 expired");
+        assert_eq!(chart.minutes[1].words(), "18:40 UTC: none");
     }
 
     #[test]

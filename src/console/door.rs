@@ -76,6 +76,8 @@ pub(super) struct Visit {
     /// What the address says, or the form.
     pub(super) fields: Fields,
     pub(super) now: Timestamp,
+    /// Whether a person asks, or a page that keeps itself up to date.
+    pub(super) look: Look,
 }
 
 impl Visit {
@@ -97,7 +99,8 @@ impl Visit {
         }
     }
 
-    /// What stands around the page. It takes what the person was to be told.
+    /// What stands around the page. A person's look takes what they were to be told; a page that looks by itself, in
+    /// another window too, leaves it to them.
     pub(super) fn frame(&self, title: impl Into<String>, section: &'static str) -> Frame {
         let engine = self.console.app.gateway.engine();
         let proposed = self.console.app.rules.proposed();
@@ -107,7 +110,10 @@ impl Visit {
             title: title.into(),
             section,
             who: Some(Who::of(&self.session)),
-            flash: self.console.flashes.take(&self.session),
+            flash: match self.look {
+                Look::Person => self.console.flashes.take(&self.session),
+                Look::Page => None,
+            },
             waiting: engine.inbox().count(),
             frozen: engine.freezes().all().map(|freeze| freeze.scope.to_string()).collect(),
             is_set_waiting,
@@ -141,11 +147,14 @@ async fn answer(console: Arc<Console>, request: Request) -> Response {
         let unknown = || outside(&Problem::new(Kind::NotFound, "there is no such file"));
         return assets::find(name).unwrap_or_else(unknown);
     }
+    if let Some(allowed) = methods(&place).filter(|allowed| !is_among(&parts.method, allowed)) {
+        let problem =
+            Problem::new(Kind::MethodNotAllowed, "pages are read with GET and forms sent with POST")
+                .with_header(header::ALLOW, HeaderValue::from_static(allowed));
+        return outside(&problem);
+    }
     if !is_get && parts.method != Method::POST {
-        return outside(&Problem::new(
-            Kind::MethodNotAllowed,
-            "pages are read with GET and forms sent with POST",
-        ));
+        return outside(&no_such_page());
     }
     if !is_get {
         match read_form(body, &parts.headers, &console).await {
@@ -185,7 +194,7 @@ async fn answer(console: Arc<Console>, request: Request) -> Response {
             .hint("open the page again, and send its form");
         return outside(&problem);
     }
-    let visit = Visit { console, session, secret, fields, now };
+    let visit = Visit { console, session, secret, fields, now, look };
     if let Err(problem) = visit.console.app.take_turn(&visit.session.caller) {
         return outside(&problem);
     }
@@ -219,8 +228,29 @@ async fn serve(visit: &Visit, is_get: bool, place: &[&str]) -> Result<Response, 
         (false, ["act", name]) => acts::perform(visit, name).await,
         (true, ["live"]) => live::follow(visit),
         (false, ["logout"]) => Ok(login::log_out(visit)),
-        _ => Err(Problem::new(Kind::NotFound, "there is no such page").hint("its sections are in the menu")),
+        _ => Err(no_such_page()),
     }
+}
+
+fn no_such_page() -> Problem {
+    Problem::new(Kind::NotFound, "there is no such page").hint("its sections are in the menu")
+}
+
+/// What a page or a form is asked with; nothing where there is neither.
+fn methods(place: &[&str]) -> Option<&'static str> {
+    Some(match place {
+        ["login"] | ["audit", "verify"] | ["act", _] => "GET, HEAD, POST",
+        ["logout"] => "POST",
+        []
+        | ["handoffs" | "approvals" | "authorizations" | "routes" | "freezes" | "mentions" | "audit"]
+        | ["policies" | "codes" | "live" | "enter"]
+        | ["handoffs" | "approvals" | "routes" | "audit" | "export" | "assets", _] => "GET, HEAD",
+        _ => return None,
+    })
+}
+
+fn is_among(method: &Method, allowed: &str) -> bool {
+    allowed.split(", ").any(|name| name == method.as_str())
 }
 
 async fn read_form(
@@ -264,6 +294,23 @@ fn same(given: &str, expected: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_section_and_every_form_has_its_methods() {
+        let get = |place: &[&str]| methods(place).is_some_and(|allowed| is_among(&Method::GET, allowed));
+        for (section, _) in super::super::frame::SECTIONS {
+            let place: Vec<&str> = section.split('/').filter(|part| !part.is_empty()).collect();
+            assert!(get(&place), "{section}");
+            assert!(!is_among(&Method::POST, methods(&place).unwrap()), "{section}");
+        }
+        assert_eq!(methods(&["logout"]), Some("POST"));
+        for place in [&["act", "freeze"][..], &["audit", "verify"], &["login"]] {
+            assert!(get(place) && is_among(&Method::POST, methods(place).unwrap()), "{place:?}");
+        }
+        for place in [&["nothing"][..], &["act"], &["handoffs", "a", "b"], &["codes", "x"]] {
+            assert_eq!(methods(place), None, "{place:?}");
+        }
+    }
 
     #[test]
     fn a_form_comes_from_here_only_if_the_browser_says_so() {

@@ -1,13 +1,15 @@
 //! An answer of the API, as templates read it: by the names that `/openapi.json` gives.
 //!
-//! Everything comes out as text or as a small template of its own, so that the page that shows it escapes it.
+//! Everything comes out as text or as a small template of its own, so that the page that shows it escapes it. A value is
+//! read with `text` and shown with `shown` (`shown.rs`).
 
 use askama::Template;
-use askama::filters::HtmlSafe;
+use askama::filters::Safe;
 use serde_json::Value as Json;
 
 use super::form::encoded;
 use super::prose::Prose;
+use super::shown::{Letters, Mark, Markup, Shown};
 use crate::limits;
 use crate::timestamp::Timestamp;
 
@@ -65,6 +67,16 @@ impl<'j> Facts<'j> {
         if self.has(path) { self.text(path) } else { none.to_owned() }
     }
 
+    /// The text as a page shows it.
+    pub(super) fn shown(&self, path: &str) -> Markup<Shown> {
+        Shown::of(self.text(path))
+    }
+
+    /// The same, or this where there is none.
+    pub(super) fn shown_or(&self, path: &str, none: &str) -> Markup<Shown> {
+        Shown::of(self.or(path, none))
+    }
+
     pub(super) fn number(&self, path: &str) -> u64 {
         self.at(path).json.as_u64().unwrap_or(0)
     }
@@ -75,12 +87,12 @@ impl<'j> Facts<'j> {
     }
 
     /// A sentence with names and values between backticks.
-    pub(super) fn prose(&self, path: &str) -> Prose {
+    pub(super) fn prose(&self, path: &str) -> Markup<Prose> {
         Prose::of(self.text(path))
     }
 
     /// The same, beginning with a capital.
-    pub(super) fn said(&self, path: &str) -> Prose {
+    pub(super) fn said(&self, path: &str) -> Markup<Prose> {
         Prose::sentence(self.text(path))
     }
 
@@ -95,28 +107,28 @@ impl<'j> Facts<'j> {
     }
 
     /// A point in time: how long ago, and exactly.
-    pub(super) fn when(&self, path: &str) -> When {
+    pub(super) fn when(&self, path: &str) -> Markup<When> {
         When::of(&self.text(path), self.now)
     }
 
     /// A word with its colour.
-    pub(super) fn tag(&self, path: &str) -> Tag {
+    pub(super) fn tag(&self, path: &str) -> Markup<Tag> {
         Tag::of(&self.text(path))
     }
 
     /// A text that may be long.
-    pub(super) fn cut(&self, path: &str) -> Cut {
+    pub(super) fn cut(&self, path: &str) -> Markup<Cut> {
         Cut::of(self.text(path))
     }
 
     /// The same, or this where there is none.
-    pub(super) fn cut_or(&self, path: &str, none: &str) -> Cut {
+    pub(super) fn cut_or(&self, path: &str, none: &str) -> Markup<Cut> {
         Cut::of(self.or(path, none))
     }
 
     /// A digest, of which the beginning will do.
-    pub(super) fn short(&self, path: &str) -> Short {
-        Short { text: self.text(path) }
+    pub(super) fn short(&self, path: &str) -> Markup<Short> {
+        Safe(Short { text: self.text(path) })
     }
 
     pub(super) fn json(&self) -> &'j Json {
@@ -135,12 +147,10 @@ pub(super) struct When {
     relative: String,
 }
 
-impl HtmlSafe for When {}
-
 impl When {
-    pub(super) fn of(text: &str, now: Timestamp) -> Self {
+    pub(super) fn of(text: &str, now: Timestamp) -> Markup<Self> {
         let relative = Timestamp::parse(text).map_or_else(|| text.to_owned(), |at| relative(at, now));
-        Self { exact: text.to_owned(), relative }
+        Safe(Self { exact: text.to_owned(), relative })
     }
 }
 
@@ -179,10 +189,8 @@ pub(super) struct Tag {
     tone: &'static str,
 }
 
-impl HtmlSafe for Tag {}
-
 impl Tag {
-    pub(super) fn of(word: &str) -> Self {
+    pub(super) fn of(word: &str) -> Markup<Self> {
         let tone = match word {
             "allowed" | "passed" | "pass" | "ready" | "completed" | "live" | "in_force" | "loaded"
             | "done" | "verified" | "approved" => "good",
@@ -193,35 +201,53 @@ impl Tag {
             "available" | "claimed" | "working" | "simulated" | "gated-read" | "gated-live" => "work",
             _ => "plain",
         };
-        Self { word: word.replace('_', " "), tone }
+        Safe(Self { word: word.replace('_', " "), tone })
     }
 }
 
-/// A text of which the beginning is shown, and the whole on request.
+/// A text of which the beginning is shown, and the whole on request. That something is hidden in it is said beside
+/// it, wherever in it that is.
 #[derive(Debug, Template)]
 #[template(
-    source = r#"{% if beginning.is_empty() %}{{ whole }}{% else %}<details class="cut"><summary>{{ beginning }}<span class="more">… show all {{ chars }} characters</span></summary><span class="whole">{{ whole }}</span></details>{% endif %}"#,
+    source = r#"{% if let Some(beginning) = self.beginning() %}<details class="cut"><summary>{{ beginning }}<span class="more">… show all {{ chars }} characters</span></summary><span class="whole">{{ self.whole() }}</span></details>{% else %}{{ self.whole() }}{% endif %}{{ self.mark() }}"#,
     ext = "html"
 )]
 pub(super) struct Cut {
-    whole: String,
-    /// Empty if the whole is short.
-    beginning: String,
+    text: String,
     chars: usize,
+    is_quoted: bool,
 }
 
-impl HtmlSafe for Cut {}
-
 impl Cut {
-    pub(super) fn of(whole: String) -> Self {
-        let chars = whole.chars().count();
-        let is_long = chars > limits::CONSOLE_VALUE_CHARS;
-        let beginning = if is_long {
-            whole.chars().take(limits::CONSOLE_VALUE_CHARS / 2).collect()
-        } else {
-            String::new()
-        };
-        Self { whole, beginning, chars }
+    pub(super) fn of(text: String) -> Markup<Self> {
+        Safe(Self { chars: text.chars().count(), text, is_quoted: false })
+    }
+
+    /// As a string of a document.
+    pub(super) fn quoted(text: String) -> Self {
+        Self { chars: text.chars().count(), text, is_quoted: true }
+    }
+
+    /// A word of a document, which is no string.
+    pub(super) fn word(text: String) -> Self {
+        Self { chars: text.chars().count(), text, is_quoted: false }
+    }
+
+    /// Nothing if the whole is short.
+    fn beginning(&self) -> Option<Markup<Letters<'_>>> {
+        if self.chars <= limits::CONSOLE_VALUE_CHARS {
+            return None;
+        }
+        let (end, _) = self.text.char_indices().nth(limits::CONSOLE_VALUE_CHARS / 2)?;
+        self.text.get(..end).map(|beginning| Letters::of(beginning, self.is_quoted))
+    }
+
+    fn whole(&self) -> Markup<Letters<'_>> {
+        Letters::of(&self.text, self.is_quoted)
+    }
+
+    fn mark(&self) -> Markup<Mark> {
+        Mark::of(&self.text)
     }
 }
 
@@ -231,8 +257,6 @@ impl Cut {
 pub(super) struct Short {
     text: String,
 }
-
-impl HtmlSafe for Short {}
 
 impl Short {
     fn beginning(&self) -> String {
@@ -282,6 +306,7 @@ mod tests {
             Cut::of(nasty.repeat(40)).to_string(),
             Short { text: nasty.to_owned() }.to_string(),
             facts.cut("a").to_string(),
+            facts.shown("a").to_string(),
         ] {
             assert!(!shown.contains("<script"), "{shown}");
             assert!(!shown.contains("\"'"), "{shown}");
@@ -307,5 +332,8 @@ mod tests {
         let shown = Cut::of(long.clone()).to_string();
         assert!(shown.contains("<details") && shown.contains(&long) && shown.contains("show all 500"));
         assert!(!Cut::of("short".to_owned()).to_string().contains("<details"));
+        // What is hidden is told where it is folded away, too.
+        let folded = Cut::of(format!("{long}\u{200b}")).to_string();
+        assert!(folded.split_once("</details>").unwrap().1.contains("hidden characters"), "{folded}");
     }
 }

@@ -4,6 +4,8 @@
 //! field, and the form comes back as it was filled in: a slip in one field costs nobody the others.
 
 use super::form::{Fields, query};
+use super::prose::Prose;
+use super::shown::Markup;
 use crate::http::fault_of;
 use crate::timestamp::Timestamp;
 
@@ -74,6 +76,11 @@ impl Filters {
     /// What is wrong with it; empty if nothing is.
     pub(super) fn wrong(&self, name: &str) -> &str {
         self.find(name).and_then(|filter| filter.wrong.as_deref()).unwrap_or_default()
+    }
+
+    /// The same, with names and values set apart.
+    pub(super) fn wrong_prose(&self, name: &str) -> Markup<Prose> {
+        Prose::of(self.wrong(name))
     }
 
     /// Is this the first that is wrong? There the cursor is put.

@@ -12,7 +12,8 @@ impl Fields {
         let mut fields = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            fields.push((percent_decoded(name)?, percent_decoded(value)?));
+            // Browsers send CRLF for each break of a line, and count it as one character.
+            fields.push((percent_decoded(name)?, percent_decoded(value)?.replace("\r\n", "\n")));
         }
         Some(Self(fields))
     }
@@ -98,6 +99,7 @@ mod tests {
             (Some(nasty), Some("x"), None)
         );
         assert!(Fields::read("a=%zz").is_none());
+        assert_eq!(Fields::read("a=one%0D%0Atwo%0D%0a%0Dx").unwrap().get("a"), Some("one\ntwo\n\rx"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::assets::{ASSETS, Assets};
 use super::facts::{Facts, When};
 use super::prose::Prose;
+use super::shown::{Markup, Shown};
 use super::told::told;
 use crate::callers::Session;
 use crate::http::Problem;
@@ -95,8 +96,13 @@ impl Frame {
         Facts::of(json, self.now)
     }
 
+    /// A value as a page shows it.
+    pub(super) fn shown(&self, text: &str) -> Markup<Shown> {
+        Shown::of(text)
+    }
+
     /// What is frozen, in words: all of it if it is little.
-    pub(super) fn frozen_words(&self) -> Prose {
+    pub(super) fn frozen_words(&self) -> Markup<Prose> {
         Prose::of(match self.frozen.as_slice() {
             few @ ([_] | [_, _]) => few.join(", "),
             [first, second, rest @ ..] => format!("{first}, {second} and {} more", rest.len()),
@@ -105,7 +111,7 @@ impl Frame {
     }
 
     /// When the page was made.
-    pub(super) fn made(&self) -> When {
+    pub(super) fn made(&self) -> Markup<When> {
         When::of(&self.exact_now(), self.now)
     }
 
@@ -141,7 +147,11 @@ struct ProblemPage {
 
 pub(super) fn problem_page(mut frame: Frame, problem: &Problem) -> Response {
     frame.title = problem.kind().title().to_owned();
-    page(problem.kind().status(), &ProblemPage { frame, problem: told(problem) })
+    let mut response = page(problem.kind().status(), &ProblemPage { frame, problem: told(problem) });
+    if let Some((name, value)) = problem.header() {
+        response.headers_mut().insert(name, value.clone());
+    }
+    response
 }
 
 /// Elsewhere, by GET.

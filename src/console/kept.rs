@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use super::form::encoded;
 use super::prose::Prose;
+use super::shown::Markup;
 use crate::contract::TaskSpec;
 use crate::dispatch::{Settled, payload, preview};
 use crate::gates::{Caller, Code, Gate, Ground, judge};
@@ -33,11 +35,16 @@ pub(super) struct Why {
 }
 
 impl Why {
-    pub(super) fn message_prose(&self) -> Prose {
+    /// Its code as a part of an address.
+    pub(super) fn link(&self) -> String {
+        encoded(&self.code)
+    }
+
+    pub(super) fn message_prose(&self) -> Markup<Prose> {
         Prose::of(self.message.as_str())
     }
 
-    pub(super) fn hint_prose(&self) -> Prose {
+    pub(super) fn hint_prose(&self) -> Markup<Prose> {
         Prose::of(self.hint.as_str())
     }
 }

@@ -8,7 +8,7 @@
 //! a person does with a confirmation before it, `tree.rs` and `facts.rs` how untrusted JSON becomes text.
 //!
 //! Deliberately absent: markup that is put together by hand. Every text reaches a page through a template, which
-//! escapes it.
+//! escapes it, and what would not be seen in it (`shown.rs`).
 
 mod acts;
 mod assets;
@@ -28,6 +28,7 @@ mod login;
 mod pages;
 mod paging;
 mod prose;
+mod shown;
 mod told;
 mod tree;
 mod verification;
@@ -40,6 +41,8 @@ use axum::routing::any;
 
 use crate::http::App;
 use flash::Flashes;
+// Templates escape with it (askama.toml).
+use shown::Visible;
 use verification::Verification;
 
 /// What all pages share.

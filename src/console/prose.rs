@@ -1,8 +1,9 @@
 //! Sentences in which a name or a value stands between backticks, as a page shows them.
 
 use askama::Template;
-use askama::filters::HtmlSafe;
+use askama::filters::Safe;
 
+use super::shown::Markup;
 use crate::timestamp::Timestamp;
 
 /// A text whose parts between backticks are code. A backtick without a partner is itself. A point in time is shown to the
@@ -15,8 +16,6 @@ use crate::timestamp::Timestamp;
 pub(super) struct Prose {
     text: String,
 }
-
-impl HtmlSafe for Prose {}
 
 /// A part of a sentence.
 enum Part<'t> {
@@ -54,19 +53,19 @@ fn timed<'t>(text: &'t str, parts: &mut Vec<Part<'t>>) {
 }
 
 impl Prose {
-    pub(super) fn of(text: impl Into<String>) -> Self {
-        Self { text: text.into() }
+    pub(super) fn of(text: impl Into<String>) -> Markup<Self> {
+        Safe(Self { text: text.into() })
     }
 
     /// The same as a sentence of its own: answers of the API begin small. A name, an id or a path is left as it is.
-    pub(super) fn sentence(text: impl Into<String>) -> Self {
+    pub(super) fn sentence(text: impl Into<String>) -> Markup<Self> {
         let mut text = text.into();
         let word = text.split([' ', '\n', ',', ':', ';']).next().unwrap_or_default();
         let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
         if let (true, Some(first)) = (is_word, text.get_mut(..1)) {
             first.make_ascii_uppercase();
         }
-        Self { text }
+        Safe(Self { text })
     }
 
     fn parts(&self) -> Vec<Part<'_>> {

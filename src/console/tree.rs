@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use askama::filters::Safe;
 use serde_json::Value as Json;
 
 use super::facts::Cut;
 use super::prose::Prose;
+use super::shown::{Letters, Mark, Markup};
 use crate::limits;
 
 /// One line of a document.
@@ -13,13 +15,54 @@ use crate::limits;
 pub(super) struct Line {
     /// How far in it stands, as a class of the style sheet.
     pub(super) depth: usize,
-    pub(super) key: Option<String>,
-    pub(super) value: Cut,
+    key: Option<Key>,
+    value: Cut,
     /// What kind of value it is, as a class of the style sheet.
     pub(super) kind: &'static str,
     pub(super) pointer: String,
     /// What is wrong here.
     pub(super) marks: Vec<String>,
+}
+
+/// What a value stands under.
+#[derive(Debug)]
+enum Key {
+    Name(String),
+    Place(usize),
+}
+
+impl Line {
+    /// The name as it is read: one that is no plain word stands in quotes, so that it cannot be taken for more.
+    pub(super) fn key(&self) -> Option<Markup<Letters<'_>>> {
+        let is_plain = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$'))
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '-' | '.'))
+        };
+        match &self.key {
+            Some(Key::Name(name)) => Some(Letters::of(name, !is_plain(name))),
+            _ => None,
+        }
+    }
+
+    /// Which one it is of a list.
+    pub(super) fn place(&self) -> Option<usize> {
+        match self.key {
+            Some(Key::Place(place)) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// Whether something is hidden in the name.
+    pub(super) fn key_mark(&self) -> Markup<Mark> {
+        match &self.key {
+            Some(Key::Name(name)) => Mark::of(name),
+            _ => Mark::of(""),
+        }
+    }
+
+    pub(super) fn value(&self) -> Markup<&Cut> {
+        Safe(&self.value)
+    }
 }
 
 /// A document to read.
@@ -91,22 +134,25 @@ impl Tree {
     }
 
     /// What is wrong somewhere, with names and values set apart.
-    pub(super) fn prose(&self, what: &str) -> Prose {
+    pub(super) fn prose(&self, what: &str) -> Markup<Prose> {
         Prose::of(what)
     }
 
     fn add(
         &mut self,
         json: &Json,
-        key: Option<&str>,
+        key: Option<Key>,
         pointer: String,
         depth: usize,
         marks: &BTreeMap<String, Vec<String>>,
     ) {
-        let is_masked = key.is_some_and(|key| {
-            let plain: String = key.chars().filter(|c| c.is_alphanumeric()).collect();
-            MASKED.contains(&plain.to_lowercase().as_str())
-        });
+        let is_masked = match &key {
+            Some(Key::Name(name)) => {
+                let plain: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
+                MASKED.contains(&plain.to_lowercase().as_str())
+            }
+            _ => false,
+        };
         let (text, kind) = match json {
             _ if is_masked && !json.is_null() => ("masked".to_owned(), "masked"),
             Json::Object(members) if members.is_empty() => ("{}".to_owned(), "empty"),
@@ -119,8 +165,8 @@ impl Tree {
         if self.lines.len() < self.lines_max {
             self.lines.push(Line {
                 depth: depth.min(12),
-                key: key.map(str::to_owned),
-                value: Cut::of(text),
+                key,
+                value: if kind == "text" { Cut::quoted(text) } else { Cut::word(text) },
                 kind,
                 pointer: pointer.clone(),
                 marks: marks.get(&pointer).cloned().unwrap_or_default(),
@@ -135,13 +181,13 @@ impl Tree {
             Json::Object(members) => {
                 for (name, value) in members {
                     let below = format!("{pointer}/{}", escaped(name));
-                    self.add(value, Some(name), below, depth + 1, marks);
+                    self.add(value, Some(Key::Name(name.clone())), below, depth + 1, marks);
                 }
             }
             Json::Array(items) => {
                 for (number, value) in items.iter().enumerate() {
                     let below = format!("{pointer}/{number}");
-                    self.add(value, Some(&number.to_string()), below, depth + 1, marks);
+                    self.add(value, Some(Key::Place(number)), below, depth + 1, marks);
                 }
             }
             _ => {}
@@ -188,6 +234,36 @@ mod tests {
                 r#"/a/b~1c word ["one"]"#,
                 "/list open []",
                 r#"/list/0 text ["three"]"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_string_is_told_from_a_word_and_a_name_from_more_than_a_name() {
+        let json = json!({"n": [100, "100"], "t": "true", "0": true, "a: 1": "x\ny: 2", "to\u{200b}": ""});
+        let tree = Tree::of(&json);
+        let shown: Vec<String> = tree
+            .lines
+            .iter()
+            .map(|line| {
+                let key = line.key().map(|key| key.to_string()).unwrap_or_default();
+                let place = line.place().map(|place| place.to_string()).unwrap_or_default();
+                let mark = if line.key_mark().to_string().is_empty() { "" } else { " marked" };
+                format!("{key}{place}{mark}: {}", line.value())
+            })
+            .collect();
+        let odd = |text: &str| format!("<span class=\"odd\">{text}</span>");
+        assert_eq!(
+            shown,
+            [
+                ": ".to_owned(),
+                "n: ".to_owned(),
+                "0: 100".to_owned(),
+                "1: \"100\"".to_owned(),
+                "t: \"true\"".to_owned(),
+                "\"0\": true".to_owned(),
+                format!("\"a: 1\": \"x{}y: 2\"", odd("\\n")),
+                format!("\"to{}\" marked: \"\"", odd("\\u{200b}")),
             ]
         );
     }

@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use super::door::Visit;
 use super::facts::{When, grouped};
 use super::frame::{Frame, page, see_other};
+use super::shown::Markup;
 use crate::http::{Problem, Verifying};
 use crate::os::clock;
 use crate::timestamp::Timestamp;
@@ -62,7 +63,7 @@ impl VerifyPage {
         if matches!(self.state, State::Never) { "Verify now" } else { "Verify again" }
     }
 
-    fn when(&self, at: &Timestamp) -> When {
+    fn when(&self, at: &Timestamp) -> Markup<When> {
         When::of(&at.to_milliseconds(), self.frame.now)
     }
 }

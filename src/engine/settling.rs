@@ -11,10 +11,11 @@ use super::decide::{Cover, late_reasons};
 use super::record::{Decided, LedgerPlace, Pass};
 use super::recording::{codes_of, outcomes, write_decided};
 use super::sequencer::Sequencer;
+use super::standing::Standing;
 use super::task::Task;
 use super::{EngineFault, EngineHandle};
 use crate::authorization::{
-    Answer, ApprovalAsk, ApprovalFault, ApprovalGranted, ApprovalRejected, Inbox, Waiting, may_decide,
+    Answer, ApprovalAsk, ApprovalFault, ApprovalGranted, ApprovalRejected, Inbox, Person, Waiting, may_decide,
 };
 use crate::gates::{Code, Decision, Gate, Human, Outcome, Reason, decision_of};
 use crate::ledger::{BatchBuilder, EntryMeta};
@@ -50,6 +51,31 @@ impl EngineHandle {
     pub fn inbox(&self) -> Inbox {
         self.standing(|standing| standing.inbox.clone())
     }
+
+    /// Would this answer be taken, as things stand? By the check that it is taken by.
+    pub fn may_answer(
+        &self,
+        handoff_id: &str,
+        answer: Answer,
+        by: &Asking,
+        now: Timestamp,
+    ) -> Result<(), ApprovalFault> {
+        self.standing(|standing| taken(standing, handoff_id, answer, by, now).map(drop))
+    }
+}
+
+/// Who answers, and what; nothing else may be answered by them now.
+fn taken(
+    standing: &Standing,
+    handoff_id: &str,
+    answer: Answer,
+    by: &Asking,
+    now: Timestamp,
+) -> Result<(Person, Arc<Waiting>), ApprovalFault> {
+    let waiting = standing.inbox.find(handoff_id)?.clone();
+    let person = by.person().cloned().ok_or(ApprovalFault::NotHuman)?;
+    may_decide(&person, &waiting, answer, now, standing.epoch.as_ref().map(|epoch| epoch.since))?;
+    Ok((person, waiting))
 }
 
 impl Sequencer {
@@ -60,17 +86,10 @@ impl Sequencer {
     ) -> Result<Result<Arc<Decided>, Unanswered>, EngineFault> {
         let Answering { handoff_id, ask, task_spec, by } = answering;
         let now = batch.time(self.now());
-        let since = self.building().epoch.as_ref().map(|epoch| epoch.since);
-        let found = self.building().inbox.find(handoff_id).cloned();
-        let fault = |fault| Ok(Err(Unanswered::Fault(fault)));
-        let waiting = match found {
-            Ok(waiting) => waiting,
-            Err(not_waiting) => return fault(not_waiting),
+        let (person, waiting) = match taken(self.building(), handoff_id, ask.answer, by, now) {
+            Ok(taken) => taken,
+            Err(fault) => return Ok(Err(Unanswered::Fault(fault))),
         };
-        let Some(person) = by.person().cloned() else { return fault(ApprovalFault::NotHuman) };
-        if let Err(refused) = may_decide(&person, &waiting, ask.answer, now, since) {
-            return fault(refused);
-        }
         let task = self.waiting_task(handoff_id)?;
         if ask.answer == Answer::Reject {
             let reason = reason(

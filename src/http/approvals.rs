@@ -7,13 +7,15 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use serde_json::{Value as Json, json};
 
-use super::acts::{done, reasons_to_json};
+use super::App;
+use super::acts::{asking, done, reasons_to_json};
 use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::{json_response, with_spec};
 use super::problem::{Kind, Problem};
 use crate::answer::Answer as Decision;
 use crate::authorization::{Answer as Said, ApprovalAsk, ApprovalFault, Waiting};
+use crate::callers::Caller;
 use crate::dispatch::preview;
 use crate::engine::{Answering, Unanswered};
 use crate::ledger::{EntriesFault, Source};
@@ -109,6 +111,12 @@ pub(super) async fn answer(mut call: Call) -> Answer {
         with_spec(&body, |spec| Decision::of_answered(&decided, spec, now))
     };
     Ok(json_response(StatusCode::OK, &shown))
+}
+
+/// Why this caller's yes would not be taken, as things stand; nothing if nothing is known to stand in its way.
+pub(crate) fn hindrance_to_yes(app: &App, caller: &Caller, handoff_id: &str) -> Option<Problem> {
+    let taken = app.gateway.engine().may_answer(handoff_id, Said::Approve, &asking(caller), clock::now());
+    taken.err().map(refused)
 }
 
 /// The TaskSpec as it was submitted; nothing if it is no longer kept.

@@ -63,6 +63,7 @@ use limiter::Limiter;
 use reads::Readers;
 use spans::Exporter;
 
+pub(crate) use approvals::hindrance_to_yes;
 pub(crate) use audit::Verifying;
 pub(crate) use head::weigh;
 pub(crate) use health::look as look_at_condition;

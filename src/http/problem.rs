@@ -168,6 +168,11 @@ impl Problem {
         self
     }
 
+    /// What a header says of it.
+    pub(crate) fn header(&self) -> Option<(&HeaderName, &HeaderValue)> {
+        self.0.header.as_ref().map(|(name, value)| (name, value))
+    }
+
     /// There is nothing here, or nothing that this caller may know of: the two look the same.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(Kind::NotFound, format!("there is no such {what}, or it is not yours to see"))

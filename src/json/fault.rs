@@ -96,7 +96,7 @@ impl fmt::Display for BodyFault {
 
 impl std::error::Error for BodyFault {}
 
-/// A sender's text, cut and without control characters, fit for one line of a message or a log.
+/// A sender's text, cut and with nothing hidden in it, fit for one line of a message or a log.
 pub(crate) fn printable(text: &str) -> String {
     printable_up_to(120, text)
 }
@@ -109,14 +109,49 @@ pub(crate) fn printable_up_to(chars_max: usize, text: &str) -> String {
             out.push('…');
             break;
         }
-        // Bidirectional controls and separators can make a line read as another one.
-        let hidden = c.is_control()
-            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if hidden {
-            out.push_str(&format!("\\u{{{:x}}}", c as u32));
-        } else {
-            out.push(c);
-        }
+        if is_hidden(c) { out.push_str(&escaped(c)) } else { out.push(c) }
     }
     out
+}
+
+/// Can it make a text read as another one? So do characters that turn the direction of what follows, that break a line,
+/// that are drawn as nothing at all (Unicode's default ignorable code points, with the fillers of Hangul and of Braille),
+/// and spaces that are not U+0020.
+pub(crate) fn is_hidden(c: char) -> bool {
+    let is_other_space = c.is_whitespace() && c != ' ';
+    c.is_control()
+        || is_other_space
+        || matches!(
+            u32::from(c),
+            0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
+                | 0x202a..=0x202e | 0x2060..=0x206f | 0x2800 | 0x3164 | 0xfe00..=0xfe0f | 0xfeff | 0xffa0
+                | 0xfff0..=0xfffb | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff
+        )
+}
+
+/// A character by its number, as it stands in a message.
+pub(crate) fn escaped(c: char) -> String {
+    format!("\\u{{{:x}}}", u32::from(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_stays_hidden_in_a_message() {
+        for (text, shown) in [
+            ("US\u{200b}DC", r"US\u{200b}DC"),
+            ("\u{202e}CDSU\u{202c}", r"\u{202e}CDSU\u{202c}"),
+            ("a\u{2066}b\u{2069}\u{61c}", r"a\u{2066}b\u{2069}\u{61c}"),
+            ("so\u{ad}ft\u{200d}\u{2060}\u{2064}\u{feff}", r"so\u{ad}ft\u{200d}\u{2060}\u{2064}\u{feff}"),
+            ("one\ntwo\u{2028}\u{2029}\tthree\0", r"one\u{a}two\u{2028}\u{2029}\u{9}three\u{0}"),
+            ("a\u{a0}b\u{3000}c\u{2800}d\u{3164}", r"a\u{a0}b\u{3000}c\u{2800}d\u{3164}"),
+            ("tag\u{e0041}\u{fe0f}", r"tag\u{e0041}\u{fe0f}"),
+            ("plain  text: Zürich, 東京, שלום, 🦀", "plain  text: Zürich, 東京, שלום, 🦀"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+        assert_eq!(printable_up_to(3, "abcd"), "abc…");
+    }
 }

@@ -118,7 +118,7 @@ fn a_grant_is_checked_before_it_is_confirmed_and_says_who_revoked_it() {
     for (more, marked) in [
         ("channels=general", "each is a channel or thread of Discord, such as discord:channel:"),
         ("routeKey=x", "6 to 160 characters"),
-        ("intentHash=sha256%3Axyz", "sha256: and 64 hex digits, in lower case"),
+        ("intentHash=sha256%3Axyz", "takes <code>sha256:</code> and 64 hex digits, in lower case"),
         ("uses=0", "a whole number from 1 to 1000"),
     ] {
         let back = rita.get(&format!("/console/act/grant?{terms}&{more}"));

@@ -234,7 +234,7 @@ describe('without a script', () => {
     await gateway.submitLive('live_0001');
     await page.goto('/console/approvals');
     await page.getByRole('link', { name: 'Look and answer' }).click();
-    assert.match(await rita.text(), /What the target would be sent[\s\S]*plane: execution/);
+    assert.match(await rita.text(), /What the target would be sent[\s\S]*plane: "execution"/);
     const told = await rita.confirm('Approve…', 'Yes, approve', { Reason: 'checked' });
     assert.equal(told, 'hs_20260218_live_0001 is allowed.');
   });
@@ -440,6 +440,37 @@ describe('a page that is open', () => {
     await gateway.submit('focus_0002');
     await page.locator('#ledger .big').filter({ hasNotText: before }).waitFor();
     assert.equal(await here(), 'BUTTON Press');
+    await rita.leave();
+    await gateway.stop();
+  });
+
+  it('keeps all of itself up to date: what waits, what was sent, what is defined', async () => {
+    const gateway = await Gateway.start();
+    await gateway.goLive();
+    const rita = await (await Person.at(gateway)).logIn('rita');
+    const open = async (path) => {
+      const page = await rita.context.newPage();
+      await page.goto(path);
+      await page.locator('body[data-connected]').waitFor();
+      return page;
+    };
+    const approvals = await open('/console/approvals');
+    await approvals.locator('#total', { hasText: '0 waiting' }).waitFor();
+    await gateway.submitLive('part_0001');
+    await approvals.locator('#total', { hasText: '1 waiting' }).waitFor();
+    const handoff = await open('/console/handoffs/hs_20260218_part_0001');
+    assert.equal(await handoff.getByRole('heading', { name: 'Dispatch payload' }).count(), 0);
+    await gateway.api('POST', '/v1/approvals/hs_20260218_part_0001', { decision: 'approve', reason: 'fine' }, gateway.tokens.rita);
+    for (const name of ['Dispatch payload', 'Evidence', 'Receipt']) await handoff.getByRole('heading', { name }).waitFor();
+    const policies = await open('/console/policies');
+    const route = await open(`/console/routes/${KEY}`);
+    gateway.editRoutes((changed, routes) => {
+      changed.approvers = 2;
+      routes['new-desk.limits.v1'] = { ...changed, primaryAgentId: 'new-desk' };
+    });
+    await gateway.api('POST', '/v1/reload');
+    await policies.getByRole('heading', { name: 'new-desk.limits.v1' }).waitFor();
+    await route.locator('#definition', { hasText: 'approvers: 2' }).waitFor();
     await rita.leave();
     await gateway.stop();
   });

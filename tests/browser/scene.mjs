@@ -52,6 +52,18 @@ export async function populate(gateway) {
   await gateway.submit('blocked_0001', at(ROUTES.blocked));
   await gateway.submit('desk_0001', at(ROUTES.dev));
   await gateway.submitLive('live_0001');
+  // Nobody would see what it says, if pages did not write it out.
+  await gateway.submit('odd_0001', (spec) => {
+    spec.mode = 'live';
+    spec.safety.requiresHumanApproval = true;
+    const to = [...'9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin'].reverse().join('');
+    const input = { chain: 'solana', asset: 'US\u200bDC', amount: '100', to: `\u202e${to}\u202c` };
+    Object.assign(spec.intent, { operation: 'transfer', summary: 'Pay the vendor\u202e000,1 \u202c  now\nas agreed', input });
+  });
+  await gateway.submit('failed_0001', (spec) => { spec.mode = 'simulated'; });
+  await gateway.fail('failed_0001', { code: 'VENUE_REJECTED', message: 'the venue took the order and gave it back: no funds at the desk' });
+  await gateway.submitLive('no_0001');
+  await gateway.api('POST', '/v1/approvals/hs_20260218_no_0001', { decision: 'reject', reason: 'not before the audit on Friday' }, gateway.tokens.omar);
   const grant = (more) => gateway.api('POST', '/v1/authorizations', {
     principal: 'user:main', agents: ['blockchain-operator'], operations: ['transfer'], modes: ['simulated'],
     expiresAt: new Date(Date.now() + 3600_000).toISOString(), uses: 3, ...more,
@@ -89,7 +101,12 @@ export function pages() {
     ['handoff-mended', '/console/handoffs/hs_20260218_mended_0001'],
     ['handoff-done', '/console/handoffs/hs_20260218_walk_sim_1?verify=yes'],
     ['handoff-parent', '/console/handoffs/hs_20260218_parent_0001'],
+    ['handoff-failed', '/console/handoffs/hs_20260218_failed_0001'],
+    ['handoff-rejected', '/console/handoffs/hs_20260218_no_0001'],
+    ['handoff-odd', '/console/handoffs/hs_20260218_odd_0001'],
     ['approvals', '/console/approvals'],
+    ['approval-odd', '/console/approvals/hs_20260218_odd_0001'],
+    ['approve-odd', '/console/act/approve?id=hs_20260218_odd_0001'],
     ['approval', '/console/approvals/hs_20260218_live_0001'],
     ['approve', '/console/act/approve?id=hs_20260218_live_0001'],
     ['reject', '/console/act/reject?id=hs_20260218_live_0001'],

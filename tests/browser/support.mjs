@@ -159,14 +159,23 @@ export class Gateway {
 
   /** The target reports that it did the work. */
   async complete(name, firstSeq = 4) {
-    const artifact = { artifact_id: 'report', uri: 's3://reports/1', version: 1, hash: `sha256:${'0'.repeat(64)}` };
     const done = { artifact_ids: ['report'], verification: { mechanical: 'pass' } };
-    const events = [['task.claimed', {}], ['task.started', {}], ['artifact.ready', artifact], ['task.complete', done]];
+    await this.report(name, 'task.complete', done, firstSeq);
+  }
+
+  /** The target reports that the work went wrong. */
+  async fail(name, payload) {
+    await this.report(name, 'task.failed', payload, 4);
+  }
+
+  async report(name, how, ended, firstSeq) {
+    const artifact = { artifact_id: 'report', uri: 's3://reports/1', version: 1, hash: `sha256:${'0'.repeat(64)}` };
+    const events = [['task.claimed', {}], ['task.started', {}], ['artifact.ready', artifact], [how, ended]];
     for (const [n, [type, payload]] of events.entries()) {
-      const last = type === 'task.complete';
+      const last = type === how;
       const sent = await this.api('POST', `/v1/handoffs/hs_20260218_${name}/events`, {
         wire: '1.1', wire_id: `wire_${firstSeq + n}${name.replaceAll('_', '')}`, type, ts: new Date().toISOString(),
-        sender: 'agent:crypto-sage', payload, state: { category: last ? 'completed' : 'working', terminal: last },
+        sender: 'agent:crypto-sage', payload, state: { category: last ? how.replace('task.complete', 'task.completed').slice('task.'.length) : 'working', terminal: last },
         stream: {
           stream_id: `task:hs_20260218_${name}:attempt:1`, stream_seq: firstSeq + n,
           context_id: `corr_${name}`, correlation_id: `corr_${name}`,

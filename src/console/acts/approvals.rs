@@ -8,7 +8,7 @@ use super::super::form::encoded;
 use super::super::tree::Tree;
 use super::{Input, Plan, needed};
 use crate::callers::Act;
-use crate::http::{Ask, Kind, Problem};
+use crate::http::{Ask, Kind, Problem, hindrance_to_yes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
@@ -16,9 +16,15 @@ pub(super) enum Word {
     Reject,
 }
 
-/// Did the person of this name say yes to it already?
-pub(in super::super) fn said_yes(approval: &Facts<'_>, name: &str) -> bool {
-    approval.each("saidYes").iter().any(|one| one.is("", name))
+/// What stands in the way of a yes by the person who looks; nothing if nothing does. The same check as the answer's, so
+/// nobody is invited to a yes that will not be taken.
+pub(in super::super) fn hindrance(visit: &Visit, id: &str) -> Option<Problem> {
+    let problem = hindrance_to_yes(&visit.console.app, &visit.session.caller, id)?;
+    Some(match problem.kind() {
+        Kind::ApprovalTwice => Problem::new(Kind::ApprovalTwice, "you said yes; another person must")
+            .hint("saying no is still open to you"),
+        _ => problem,
+    })
 }
 
 pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
@@ -42,11 +48,7 @@ pub(super) async fn plan(visit: &Visit, word: Word) -> Result<Plan, Problem> {
     let is_yes = word == Word::Approve;
     let said = facts.each("saidYes").len() as u64;
     let more = facts.number("needed").saturating_sub(said + 1);
-    let has_said = is_yes && said_yes(&facts, visit.session.caller.name().as_str());
-    let hindrance = has_said.then(|| {
-        Problem::new(Kind::ApprovalTwice, "you said yes; another person must")
-            .hint("saying no is still open to you")
-    });
+    let hindrance = if is_yes { hindrance(visit, id) } else { None };
     let happens = match (word, more == 0) {
         (Word::Approve, true) => vec![
             format!(

@@ -23,7 +23,7 @@ const FIELDS: [(&str, &str); 8] = [
     ("modes", "each is named once"),
     ("channels", "each is a channel or thread of Discord, such as discord:channel:1473392629055098942"),
     ("routeKey", "6 to 160 characters"),
-    ("intentHash", "sha256: and 64 hex digits, in lower case"),
+    ("intentHash", "takes `sha256:` and 64 hex digits, in lower case"),
     ("uses", "a whole number from 1 to 1000"),
 ];
 

@@ -11,7 +11,7 @@ mod mentions;
 mod policies;
 mod routes;
 
-pub(super) use approvals::said_yes;
+pub(super) use approvals::hindrance as hindrance_to_yes;
 pub(super) use freezes::{SCOPES, marked as marked_freeze};
 pub(super) use grants::marked as marked_grant;
 
@@ -24,6 +24,7 @@ use super::door::Visit;
 use super::facts::{Facts, When};
 use super::frame::{Frame, page, see_other};
 use super::prose::Prose;
+use super::shown::Markup;
 use super::told::told;
 use super::tree::Tree;
 use crate::callers::Act;
@@ -115,7 +116,7 @@ impl ConfirmPage {
     }
 
     /// A fact that is a point in time is told like any other.
-    fn when(&self, text: &str) -> Option<When> {
+    fn when(&self, text: &str) -> Option<Markup<When>> {
         Timestamp::parse(text).map(|_| When::of(text, self.frame.now))
     }
 
@@ -125,11 +126,11 @@ impl ConfirmPage {
         label == "Ends" && left.is_some_and(|left| (0..limits::CONSOLE_COUNTDOWN_S).contains(&left))
     }
 
-    fn prose(&self, text: &str) -> Prose {
+    fn prose(&self, text: &str) -> Markup<Prose> {
         Prose::of(text)
     }
 
-    fn said(&self, text: &str) -> Prose {
+    fn said(&self, text: &str) -> Markup<Prose> {
         Prose::sentence(text)
     }
 }

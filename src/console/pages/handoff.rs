@@ -10,7 +10,9 @@ use super::super::facts::{Facts, Tag};
 use super::super::form::encoded;
 use super::super::frame::{Frame, page};
 use super::super::kept::{self, Decided, Explained, Link, Why};
+use super::super::shown::Markup;
 use super::super::tree::Tree;
+use super::is_routed;
 use crate::callers::Act;
 use crate::http::{Ask, Problem};
 use crate::limits;
@@ -26,7 +28,11 @@ struct HandoffPage {
     gates: Vec<GateLine>,
     /// Reasons of no gate of ours.
     others: Vec<Why>,
+    /// Were reasons of the gates explained?
+    is_explained: bool,
     is_same_set: bool,
+    /// Is its route in the table?
+    is_routed: bool,
     task_spec: Option<Tree>,
     children: Vec<String>,
     evidence: Option<Tree>,
@@ -46,7 +52,7 @@ struct GateLine {
 }
 
 impl GateLine {
-    fn tag(&self) -> Tag {
+    fn tag(&self) -> Markup<Tag> {
         Tag::of(if self.outcome == "not_applicable" { "not applicable" } else { &self.outcome })
     }
 }
@@ -55,6 +61,39 @@ impl GateLine {
 struct Event {
     facts: Json,
     payload: Tree,
+    /// Why the work ended or stopped, as whoever ended it says.
+    told: Option<Told>,
+}
+
+/// The words that an event has for people.
+struct Told {
+    /// Nothing where none was given.
+    code: String,
+    words: String,
+    /// What became of the handoff, as its status says it.
+    status: &'static str,
+}
+
+impl Told {
+    fn of(event: &Facts<'_>) -> Option<Self> {
+        let status = match event.text("type").as_str() {
+            "task.failed" => "failed",
+            "task.cancelled" => "cancelled",
+            "task.blocked" => "blocked",
+            "approval.rejected" => "rejected",
+            _ => return None,
+        };
+        let words = if event.has("payload/message") { "payload/message" } else { "payload/reason" };
+        Some(Self { code: event.text("payload/code"), words: event.text(words), status })
+    }
+
+    fn tag(&self) -> Markup<Tag> {
+        Tag::of(self.status)
+    }
+
+    fn link(&self) -> String {
+        encoded(&self.code)
+    }
 }
 
 /// What came of checking the entries of the handoff.
@@ -81,6 +120,12 @@ impl HandoffPage {
 
     fn of<'j>(&self, event: &'j Event) -> Facts<'j> {
         self.frame.facts(&event.facts)
+    }
+
+    /// The event that says why the handoff stands as it does; nothing where no event does.
+    fn reported(&self) -> Option<&Event> {
+        let status = self.shown().text("status");
+        self.timeline.iter().rev().find(|event| event.told.as_ref().is_some_and(|told| told.status == status))
     }
 
     fn encoded(&self, text: &str) -> String {
@@ -161,15 +206,21 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
     let children = app.ask(move |reader| reader.children_of(&asked, limits::CONSOLE_CHILDREN_LISTED)).await?;
     let events = timeline
         .iter()
-        .map(|event| Event { facts: event.json().clone(), payload: Tree::of(event.at("payload").json()) })
+        .map(|event| Event {
+            facts: event.json().clone(),
+            payload: Tree::of(event.at("payload").json()),
+            told: Told::of(event),
+        })
         .collect();
     let may_approve = visit.may(Act::Approve);
     let waits = app.gateway.engine().inbox().find(id).is_ok();
-    let shown = HandoffPage {
+    let about_it = HandoffPage {
         frame: Frame { is_live: true, ..visit.frame(id, "handoffs") },
         gates,
         others,
+        is_explained: !explained.reasons.is_empty(),
         is_same_set: explained.is_same_set,
+        is_routed: is_routed(visit, &shown.text("routeKey")),
         task_spec: spec.as_ref().map(|spec| Tree::within(spec, &marks, visit.extent())),
         children,
         evidence: evidence.as_ref().map(Tree::of),
@@ -182,7 +233,7 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
         attempt,
         json,
     };
-    Ok(page(StatusCode::OK, &shown))
+    Ok(page(StatusCode::OK, &about_it))
 }
 
 /// The checklist with each reason at its gate, and what belongs to none.

@@ -24,6 +24,7 @@ pub(super) use routes::{route, routes};
 
 use serde_json::Value as Json;
 
+use super::door::Visit;
 use super::facts::Facts;
 use crate::http::{Kind, Problem};
 
@@ -31,6 +32,11 @@ use crate::http::{Kind, Problem};
 fn is_frozen(freezes: &Facts<'_>, key: &str) -> bool {
     let holds = |freeze: &Facts<'_>| freeze.is("scope", "all") || freeze.is("routeKey", key);
     freezes.each("frozen").iter().any(holds)
+}
+
+/// Is there a page for this route? Handoffs name what they like.
+fn is_routed(visit: &Visit, key: &str) -> bool {
+    visit.console.app.rules.current().in_force.policies.route(key).is_some()
 }
 
 /// Was there something to show? Whatever else went wrong stays what it is.

@@ -11,6 +11,7 @@ use super::super::facts::{Facts, grouped};
 use super::super::frame::{Frame, page};
 use super::super::kept::last_checkpoint;
 use super::super::prose::Prose;
+use super::super::shown::Markup;
 use super::is_frozen;
 use crate::gates::Code;
 use crate::http::{Ask, Problem};
@@ -55,6 +56,10 @@ impl OverviewPage {
         failing.chain(degraded).filter(|(_, one)| !one.is("what", "freeze")).collect()
     }
 
+    fn is_all_frozen(&self) -> bool {
+        self.facts(&self.freezes).each("frozen").iter().any(|freeze| freeze.is("scope", "all"))
+    }
+
     fn is_frozen(&self, route: &Facts<'_>) -> bool {
         is_frozen(&self.facts(&self.freezes), &route.text("routeKey"))
     }
@@ -64,7 +69,7 @@ impl OverviewPage {
     }
 
     /// What a code means, in a sentence; nothing for one that is not ours.
-    fn means(&self, codes: &Facts<'_>) -> Prose {
+    fn means(&self, codes: &Facts<'_>) -> Markup<Prose> {
         let first = codes.each("codes").first().map(|code| code.text("")).unwrap_or_default();
         let known = Code::ALL.iter().find(|code| code.as_str() == first);
         Prose::of(known.map_or("", |code| code.means()))

@@ -10,6 +10,7 @@ use super::super::door::Visit;
 use super::super::facts::Facts;
 use super::super::frame::{Frame, page};
 use super::super::prose::Prose;
+use super::super::shown::Markup;
 use super::super::tree::Tree;
 use crate::callers::Act;
 use crate::gates::Code;
@@ -25,6 +26,7 @@ struct PoliciesPage {
     answers: Json,
     may: bool,
     routes: Vec<(String, Tree)>,
+    delegation: Vec<(String, Tree)>,
     /// What the set that waits would change; nothing if that is not known.
     proposed: Option<Vec<Changed>>,
     /// What changed with the set that is here; nothing if that is not known.
@@ -36,7 +38,7 @@ struct Declared {
     entry: Json,
     route_key: String,
     /// What is not as it was declared before.
-    changed: Vec<Prose>,
+    changed: Vec<Markup<Prose>>,
     is_first: bool,
     /// The declaration before it was found.
     is_compared: bool,
@@ -137,6 +139,9 @@ pub(in super::super) async fn policies(visit: &Visit) -> Result<Response, Proble
         })
         .collect();
     let json = visit.ask(Ask::of("getPolicies")).await?;
+    let delegation = Facts::of(&json, visit.now).each("delegation");
+    let delegation =
+        delegation.iter().map(|one| (one.text("policyRef"), Tree::of(one.at("definition").json()))).collect();
     let known = |path: &str| {
         let changes = Facts::of(&json, visit.now).at(path);
         changes.json().is_array().then(|| Changed::all(&changes))
@@ -150,6 +155,7 @@ pub(in super::super) async fn policies(visit: &Visit) -> Result<Response, Proble
         may: visit.may(Act::ApprovePolicies),
         frame: Frame { is_live: true, ..visit.frame("Policies", "policies") },
         routes,
+        delegation,
         json,
     };
     Ok(page(StatusCode::OK, &shown))
@@ -164,7 +170,7 @@ struct CodesPage {
 }
 
 impl CodesPage {
-    fn prose(&self, text: &str) -> Prose {
+    fn prose(&self, text: &str) -> Markup<Prose> {
         Prose::of(text)
     }
 }
