@@ -263,7 +263,9 @@ pub(super) fn follow(
 fn agree(path: &Path, ledger: &Source, topic_id: &str, head: Head) -> Result<(), GatewayFault> {
     let views = match Views::open(path, topic_id) {
         Err(ViewsFault::NeedsRebuild(_)) => return Ok(()),
-        opened => opened.map_err(|fault| GatewayFault::Io { path: path.to_owned(), why: fault.to_string() })?,
+        opened => {
+            opened.map_err(|fault| GatewayFault::Io { path: path.to_owned(), why: fault.to_string() })?
+        }
     };
     let Some((sequence, hash)) = views.applied() else { return Ok(()) };
     let lost = |fault| Err(GatewayFault::Forgotten { path: path.to_owned(), fault });
@@ -336,26 +338,4 @@ fn apply(views: &mut Views, entries: &[Entry], progress: &ViewsProgress) -> Resu
 }
 
 #[cfg(test)]
-<<<<<<< HEAD
 mod tests;
-=======
-mod tests {
-    use super::*;
-
-    #[test]
-    fn views_are_made_again_where_that_is_less_work_than_going_on() {
-        const MAX: u64 = limits::VIEW_CATCH_UP_MAX;
-        let check = |applied, head, near| assert_eq!(is_near_to(applied, head), near, "{applied} of {head}");
-        // An empty ledger is followed as it is; of any other at least something must be there.
-        check(0, 0, true);
-        check(0, 1, false);
-        check(1, 1, true);
-        // A few are applied whatever there was before, and many only to many more.
-        check(1, MAX + 1, true);
-        check(1, MAX + 2, false);
-        check(8 * MAX, 10 * MAX, true);
-        check(8 * MAX, 10 * MAX + 1, false);
-        check(2, 1, true);
-    }
-}
->>>>>>> f123043 (gateway: Hold files against all that has seen their entries)

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::super::delegated::{mention, signed};
 use super::super::harness::{eventually, location, spec};
