@@ -137,6 +137,6 @@ impl EngineHandle {
 
     /// What is in force by the ledger, with what is being written.
     pub(super) fn standing<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
-        look(self.shared.desk.lock().shipped_standing())
+        look(&self.shared.shown.standing())
     }
 }

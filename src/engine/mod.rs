@@ -35,6 +35,7 @@ mod seen;
 mod sequencer;
 mod settling;
 mod shelf;
+mod shown;
 mod speaking;
 mod standing;
 mod task;
@@ -72,6 +73,7 @@ use health::Health;
 use line::LineDesk;
 use routing::Overlay;
 use sequencer::{Sequencer, Terms};
+use shown::Shown;
 use standing::Putting;
 use threads::{Asked, Message, SequencerDesk, Waiting, Watch};
 
@@ -253,6 +255,7 @@ struct Shared {
     desk: Arc<SequencerDesk>,
     line: Arc<LineDesk>,
     overlay: Arc<Overlay>,
+    shown: Arc<Shown>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -283,12 +286,12 @@ impl EngineHandle {
         let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, terms, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp, log.keeping()));
         let watch = Watch { health: health.clone(), observer };
-        let overlay = sequencer.watch_overlay();
+        let (overlay, shown) = (sequencer.watch_overlay(), sequencer.watch());
         let desk = Arc::new(SequencerDesk::new(sequencer));
         let spawned = threads::spawn(desk.clone(), log, follower, watch, inbox.clone(), messages);
         let (line, threads) = spawned.map_err(|error| EngineFault::NotDurable(error.to_string()))?;
         let threads = Mutex::new(threads);
-        let shared = Shared { inbox, waiting, waiting_max, health, desk, line, overlay, threads };
+        let shared = Shared { inbox, waiting, waiting_max, health, desk, line, overlay, shown, threads };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -476,7 +479,7 @@ impl EngineHandle {
 
     /// Why the rules that this gateway has are not those in force; nothing if they are.
     pub fn differs(&self) -> Option<String> {
-        self.shared.desk.lock().agree().err().map(|fault| fault.to_string())
+        self.shared.shown.differs().map(|fault| fault.to_string())
     }
 
     /// Begins a new epoch, for a ledger that was restored from a backup, and waits until that is durable. One that

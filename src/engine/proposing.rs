@@ -41,7 +41,7 @@ pub enum Proposing {
 impl EngineHandle {
     /// Does a changed policy set come into force with a person's yes only?
     pub fn asks_first(&self) -> bool {
-        self.shared.desk.lock().asks_first()
+        self.shared.shown.asks_first
     }
 
     /// The digest of the policy set that the ledger says is in force; nothing in a ledger that has none yet.

@@ -13,6 +13,7 @@ use super::record::{Decided, DryRun, Pass};
 use super::recording::{Ruled, outcomes};
 use super::replay::{self, Replay};
 use super::routing::{Overlay, PromotionRules, mode_of};
+use super::shown::Shown;
 use super::standing::{Changes, InForce, Putting, Standing};
 use super::{EngineFault, World};
 use crate::contract::Mode;
@@ -30,8 +31,9 @@ pub(super) struct Sequencer {
     durable: (Head, Option<Timestamp>),
     /// The same, once the batch that is being written is durable.
     shipped: (Head, Option<Timestamp>),
-    /// What is in force by the ledger: durable, with what is being written, and with what is being built.
-    standing: [Standing; 3],
+    standing: Standings,
+    /// Of it, and of what differs, what doors look at.
+    shown: Arc<Shown>,
     world: Box<dyn World>,
     /// The time of what is being done: what is judged by one reading of the clock is not stamped with a later one.
     moment: Option<Timestamp>,
@@ -51,6 +53,21 @@ pub(super) struct Sequencer {
     replay: Replay,
     /// Why what is here is not what the ledger says is in force.
     differs: Option<String>,
+}
+
+/// What is in force by the ledger.
+struct Standings {
+    durable: Arc<Standing>,
+    /// With what is being written.
+    shipped: Arc<Standing>,
+    /// With what is being built, too.
+    building: Standing,
+}
+
+impl Standings {
+    fn each(&mut self) -> [&mut Standing; 3] {
+        [Arc::make_mut(&mut self.durable), Arc::make_mut(&mut self.shipped), &mut self.building]
+    }
 }
 
 /// What a sequencer goes by, beside what is in force.
@@ -108,13 +125,16 @@ impl Sequencer {
         watched.iter().for_each(|handoff_id| deadlines.look_again(soon, handoff_id));
         let at = (head, last_timestamp);
         let topic_id = topic_id.to_owned();
-        let standing = [standing.clone(), standing.clone(), standing];
+        let shipped = Arc::new(standing.clone());
+        let standing = Standings { durable: shipped.clone(), shipped, building: standing };
+        let shown = Arc::new(Shown::new(standing.shipped.clone(), asks_first));
         Ok(Self {
             topic_id,
             index,
             durable: at,
             shipped: at,
             standing,
+            shown,
             world,
             moment: None,
             in_force: None,
@@ -154,6 +174,15 @@ impl Sequencer {
         self.overlay.clone()
     }
 
+    /// What doors look at.
+    pub(super) fn watch(&self) -> Arc<Shown> {
+        self.shown.clone()
+    }
+
+    fn show(&self) {
+        self.shown.set_standing(self.standing.shipped.clone());
+    }
+
     /// How long a handoff waits for a person, at most.
     pub(super) fn approval_wait_s(&self) -> i64 {
         self.approval_wait_s
@@ -182,10 +211,10 @@ impl Sequencer {
             consent: consent.clone(),
         };
         self.in_force = Some(Arc::new(laid));
-        let [durable, shipped, building] = &mut self.standing;
-        for standing in [durable, shipped, building] {
+        for standing in self.standing.each() {
             standing.carry_over(self.in_force.as_ref());
         }
+        self.show();
     }
 
     /// The world's time; the ledger's own may be ahead of it.
@@ -240,8 +269,7 @@ impl Sequencer {
         self.table = Some(in_force.policies.clone());
         self.in_force = Some(in_force.clone());
         if self.keeping == Keeping::Shared {
-            let [.., building] = &mut self.standing;
-            let changes = building.adopt_shared(&in_force, putting, self.asks_first);
+            let changes = self.standing.building.adopt_shared(&in_force, putting, self.asks_first);
             self.compare();
             self.record_changes(changes, batch)?;
         } else {
@@ -259,6 +287,7 @@ impl Sequencer {
             Keeping::Shared => self.building().differs(in_force),
             _ => self.building().waits(in_force, self.asks_first),
         };
+        self.shown.set_differs(self.agree().err());
     }
 
     /// A gateway whose rules are not those in force decides nothing.
@@ -272,11 +301,6 @@ impl Sequencer {
         self.keeping
     }
 
-    /// Does a changed policy set come into force with a person's yes only?
-    pub(super) fn asks_first(&self) -> bool {
-        self.asks_first
-    }
-
     /// Records what is in force, if the ledger says otherwise: after a change, at the first start, and again when
     /// the batch that said so failed.
     fn record_standing(&mut self, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
@@ -288,8 +312,7 @@ impl Sequencer {
 
     fn record_own(&mut self, batch: &mut BatchBuilder<'_>) -> Result<(), EngineFault> {
         let Some(in_force) = &self.in_force else { return Ok(()) };
-        let [.., building] = &mut self.standing;
-        let Some(changes) = building.adopt(in_force, self.asks_first) else { return Ok(()) };
+        let Some(changes) = self.standing.building.adopt(in_force, self.asks_first) else { return Ok(()) };
         self.compare();
         self.record_changes(changes, batch)
     }
@@ -479,19 +502,11 @@ impl Sequencer {
 
     /// What is in force by the ledger, with all that is being built.
     pub(super) fn building(&self) -> &Standing {
-        let [.., building] = &self.standing;
-        building
+        &self.standing.building
     }
 
     pub(super) fn building_mut(&mut self) -> &mut Standing {
-        let [.., building] = &mut self.standing;
-        building
-    }
-
-    /// The same, without what is still being built.
-    pub(super) fn shipped_standing(&self) -> &Standing {
-        let [_, shipped, _] = &self.standing;
-        shipped
+        &mut self.standing.building
     }
 
     fn before(&self, candidate: &Candidate) -> Result<Before, EngineFault> {
@@ -534,22 +549,20 @@ impl Sequencer {
         self.index.ship();
         self.looked.ship();
         self.shipped = (head, Some(time));
-        let [_, shipped, building] = &mut self.standing;
-        *shipped = building.clone();
+        self.standing.shipped = Arc::new(self.standing.building.clone());
+        self.show();
     }
 
     pub(super) fn keep(&mut self) {
         self.index.keep();
         self.looked.keep();
         self.durable = self.shipped;
-        let [durable, shipped, _] = &mut self.standing;
-        *durable = shipped.clone();
+        self.standing.durable = self.standing.shipped.clone();
     }
 
     /// Takes in one entry that others appended, and says which handoff it is about.
     pub(super) fn follow_one(&mut self, entry: &Entry) -> Result<Option<String>, EngineFault> {
-        let [.., building] = &mut self.standing;
-        self.replay.entry(entry, &mut self.index, building)
+        self.replay.entry(entry, &mut self.index, &mut self.standing.building)
     }
 
     /// What is known of a group whose other entries come later.
@@ -572,9 +585,10 @@ impl Sequencer {
 
     /// A live handoff is under way, by the ledger.
     pub(super) fn take_off(&mut self, route_key: &str, handoff_id: &str) {
-        for standing in &mut self.standing {
+        for standing in self.standing.each() {
             standing.take_off(route_key, handoff_id);
         }
+        self.show();
     }
 
     /// What is being built is not going to be written.
@@ -582,8 +596,7 @@ impl Sequencer {
         self.index.drop_building();
         let looked = self.looked.drop_building();
         self.look_soon(looked);
-        let [_, shipped, building] = &mut self.standing;
-        building.clone_from(shipped);
+        self.standing.building.clone_from(&self.standing.shipped);
         self.compare();
         self.overlay_pins();
     }
@@ -593,9 +606,9 @@ impl Sequencer {
         let looked = self.looked.give_back();
         self.look_soon(looked);
         self.shipped = self.durable;
-        let [durable, shipped, building] = &mut self.standing;
-        shipped.clone_from(durable);
-        building.clone_from(durable);
+        self.standing.shipped = self.standing.durable.clone();
+        self.standing.building.clone_from(&self.standing.durable);
+        self.show();
         self.compare();
         self.overlay_pins();
     }

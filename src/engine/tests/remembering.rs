@@ -246,9 +246,9 @@ fn claims_that_only_the_views_hold_have_one_winner_still() {
     }
 }
 
-/// A past that a test makes up.
+/// A past that a test makes up, and how often it was asked for.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Tales>>);
+struct Told(Arc<Mutex<Tales>>, Arc<AtomicU64>);
 
 #[derive(Default)]
 struct Tales {
@@ -259,6 +259,7 @@ struct Tales {
 
 impl Told {
     fn ask<T>(&self, answer: impl FnOnce(&Tales) -> T) -> Result<T, EngineFault> {
+        self.1.fetch_add(1, Ordering::AcqRel);
         let tales = self.0.lock().unwrap();
         if tales.unreadable { Err(EngineFault::NotDurable("unreadable".into())) } else { Ok(answer(&tales)) }
     }
@@ -569,6 +570,49 @@ fn a_past_whose_file_was_made_again_asks_the_new_one() {
     std::fs::remove_file(&file).unwrap();
     opening.store(2, Ordering::Release);
     past.handoff("hs_00000002").map(drop).unwrap_err();
+}
+
+/// Waits for others to get there; a test that never does is ended from outside.
+fn eventually(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
+
+/// A database that does not answer must not keep anybody from hearing how the gateway is.
+#[test]
+fn what_is_in_force_is_seen_while_a_decision_waits_for_the_past() {
+    let (place, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let told = Told::default();
+    told.0.lock().unwrap().spent.push(("123456789".to_owned(), "cycle".to_owned()));
+    let setup = Setup::new(Box::new(open(place.path())), None, Box::new(world.clone()));
+    let engine =
+        EngineHandle::start(setup.remembered_by(Box::new(told.clone())), std::iter::empty()).unwrap();
+    let (sender, receiver) = channel();
+    let asked = told.1.load(Ordering::Acquire);
+    let unanswered = told.0.lock().unwrap();
+    let mut mention: Json = serde_json::from_str(READ).unwrap();
+    mention["authorship"]["mentionDelegation"]["messageId"] = json!("123456789");
+    let reply: Reply = Box::new(move |result| drop(sender.send(result)));
+    engine.submit(candidate(&mention, "decision-router", &world), reply).unwrap();
+    eventually(|| told.1.load(Ordering::Acquire) > asked);
+    let looks = std::thread::spawn({
+        let engine = engine.clone();
+        move || {
+            let (inbox, freezes, route) = (engine.inbox(), engine.freezes(), engine.route("nowhere"));
+            (
+                engine.differs(),
+                inbox.by_end().count(),
+                freezes.halts("nowhere", crate::contract::Mode::Live).is_some(),
+                route.is_some(),
+            )
+        }
+    });
+    eventually(|| looks.is_finished());
+    assert_eq!(looks.join().unwrap(), (None, 0, false, false));
+    drop(unanswered);
+    assert!(codes(&receiver.recv().unwrap().unwrap()).contains(&Code::MentionDuplicate));
+    engine.stop();
 }
 
 #[test]
