@@ -109,6 +109,21 @@ describe('every page', () => {
     }
   });
 
+  it('keeps its columns, however long a name is that stands in one', async () => {
+    await gateway.submit('0'.repeat(100), (spec) => { spec.routing.routeKey = 'nowhere.execution-plane.v1'; });
+    const person = await (await Person.at(gateway)).logIn('rita');
+    for (const place of ['/console', '/console/handoffs']) {
+      await person.page.goto(place);
+      const table = person.page.locator('table', { hasText: '0'.repeat(100) });
+      const shares = await table.locator('thead th').evaluateAll((heads) => {
+        const widths = heads.map((head) => head.getBoundingClientRect().width);
+        return widths.map((width) => width / widths.reduce((one, other) => one + other));
+      });
+      assert.ok(shares[0] < 0.4 && shares[1] > 0.2, `${place}: ${shares}`);
+    }
+    await person.leave();
+  });
+
   it('asks no other host and breaks no rule of its own policy', async () => {
     const person = await (await Person.at(gateway)).logIn('rita');
     for (const [name, path] of pages()) {
