@@ -219,3 +219,44 @@ fn nothing_is_left_undone() {
         }
     });
 }
+
+/// Where a test may sleep, how often, and why.
+const SLEEPS: [(&str, usize, &str); 8] = [
+    ("src/gateway/sink/tests.rs", 1, "asks again until something is so"),
+    ("tests/api/harness.rs", 1, "asks again until there is an answer"),
+    ("tests/api/hostile.rs", 1, "how slow its clients are is what it is about"),
+    ("tests/client/demo.rs", 1, "asks again until the demo is under way"),
+    ("tests/client/support.rs", 1, "asks again until the daemon answers"),
+    ("tests/operations/daemon.rs", 1, "asks again until something is so"),
+    ("tests/postgres/cluster.rs", 1, "asks again until something holds"),
+    ("tests/push/stage.rs", 1, "asks again until there is an answer"),
+];
+
+/// A test waits for the thing itself. How long something takes is for the machine to say.
+#[test]
+fn tests_do_not_sleep() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("tests"), &mut files);
+    sources(&root.join("src"), &mut files);
+    let mut found = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&file).unwrap();
+        let is_test = name.starts_with("tests/") || name.ends_with("tests.rs") || name.contains("/tests/");
+        let tests = if is_test {
+            text.as_str()
+        } else {
+            text.split_once("#[cfg(test)]\nmod tests {").map_or("", |(_, tests)| tests)
+        };
+        // In two pieces, or this file would be one that sleeps.
+        let calls = ["thread", "time"].map(|of| tests.matches(&format!("{of}::sleep(")).count());
+        if calls != [0, 0] {
+            found.push((name, calls.iter().sum::<usize>()));
+        }
+    }
+    found.sort();
+    let allowed: Vec<(String, usize)> =
+        SLEEPS.iter().map(|(name, times, _)| ((*name).to_owned(), *times)).collect();
+    assert_eq!(found, allowed, "wait for the thing itself; if time is the subject, say so in the list");
+}

@@ -74,6 +74,7 @@ fn callers_that_dawdle_are_cut_off_and_others_are_served_meanwhile() {
                 }
                 *sent += 1;
             }
+            // How slow they are is what this is about: there is nothing to wait for but time.
             std::thread::sleep(Duration::from_millis(500));
         }
         for (stream, kind, _) in &mut connections {

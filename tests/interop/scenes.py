@@ -60,7 +60,8 @@ def is_not_cut_off_while_nothing_happens(client, stage):
     task = stream.next().task_id
     stage.works(task, "task.claimed", "task.started")
     stream.until("it works", lambda event: event.state == "working")
-    # The one wait of all scenes that is about time.
+    # The one wait of all scenes that is about time: silence of more than five seconds is what it is about, and whoever
+    # waited for something instead would have none.
     time.sleep(6)
     stage.works(task, "task.failed")
     assert stream.closed()[-1].state == "failed", stream.seen

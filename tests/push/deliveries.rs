@@ -217,10 +217,13 @@ async fn a_receiver_that_has_had_its_time_is_given_up_visibly_and_goes_on_where_
     assert!(found.config.credentials.is_none(), "its secrets are gone");
     let said = format!("psh_{task}_router_c1 failed");
     eventually("it is said", || scene.ears.ended().contains(&said).then_some(())).await;
-    // Nothing more is sent.
+    // Nothing more is sent: not when it is woken, with another one behind it, and nothing comes before what is told below.
     let sent = receiver.received().len();
     scene.courier.wake(&task);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let next = super::stage::task(2);
+    scene.set(Setting { config_id: "c2", ..Setting::default() }.of(&next, &other.url("/")));
+    scene.play(&next, WHOLE);
+    eventually("the next one is told", || (scene.state(&next, "c2") == "done").then_some(())).await;
     assert_eq!(receiver.received().len(), sent);
 
     // Set again, from the end of the task: what was never taken comes first.
