@@ -572,13 +572,6 @@ fn a_past_whose_file_was_made_again_asks_the_new_one() {
     past.handoff("hs_00000002").map(drop).unwrap_err();
 }
 
-/// Waits for others to get there; a test that never does is ended from outside.
-fn eventually(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        std::thread::yield_now();
-    }
-}
-
 /// A database that does not answer must not keep anybody from hearing how the gateway is.
 #[test]
 fn what_is_in_force_is_seen_while_a_decision_waits_for_the_past() {
@@ -603,7 +596,7 @@ fn what_is_in_force_is_seen_while_a_decision_waits_for_the_past() {
             (
                 engine.differs(),
                 inbox.by_end().count(),
-                freezes.halts("nowhere", crate::contract::Mode::Live).is_some(),
+                freezes.halts(Some("nowhere"), Some(crate::contract::Mode::Live)).is_some(),
                 route.is_some(),
             )
         }
