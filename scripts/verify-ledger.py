@@ -164,9 +164,9 @@ class Chain:
         if running_hash != expected.hex():
             raise Bad("running_hash", f"running_hash differs, expected {expected.hex()}")
         wire_id, stream_id, stream_seq = read_wire(wire)
-        if wire_id in self.wire_ids:
-            raise Bad("wire_id_repeated", "wire_id belongs to an earlier entry")
-        self.wire_ids.add(wire_id)
+        if (wire_id, stream_id) in self.wire_ids:
+            raise Bad("wire_id_repeated", "wire_id belongs to an earlier entry of its stream")
+        self.wire_ids.add((wire_id, stream_id))
         after = self.streams.get(stream_id, 0) + 1
         if stream_seq != after:
             raise Bad("stream_seq", f"stream_seq is {stream_seq}, expected {after} in its stream")

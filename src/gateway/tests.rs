@@ -74,7 +74,7 @@ fn a_start_that_ended_before_the_first_entry_stands_in_nobodys_way() {
     fs::remove_file(files.checkpoint()).unwrap();
     let _ = fs::remove_file(files.journal());
     let gone = open(workspace.path()).unwrap_err();
-    assert!(gone.contains("goes up to entry 3, which the ledger does not have"), "{gone}");
+    assert!(gone.contains("ends at entry 0, but entry 3 was acknowledged"), "{gone}");
 }
 
 #[test]

@@ -114,6 +114,22 @@ fn a_target_reports_until_the_work_is_done() {
     scene.daemon.cli_ok(&["audit", "verify"]);
 }
 
+/// Agents choose the ids of what they report. One that is used for another handoff, too, is no reason to find fault with
+/// the ledger.
+#[test]
+fn an_id_counts_in_its_own_stream() {
+    let scene = Scene::new("events_0008");
+    let sender = format!("agent:{TARGET}");
+    let claim = scene.event(4, "task.claimed", &sender, json!({}));
+    scene.taken(&claim, "claimed");
+    let other = Scene { spec: spec("events_0009"), ..scene };
+    assert_eq!(other.daemon.post_as(&other.source, "/v1/handoffs", &other.spec).status, 201);
+    let same = other.event(4, "task.claimed", &sender, json!({}));
+    assert_eq!(same["wire_id"], claim["wire_id"]);
+    other.taken(&same, "claimed");
+    other.daemon.cli_ok(&["audit", "verify"]);
+}
+
 #[test]
 fn every_refusal_has_its_code_and_changes_nothing() {
     let scene = Scene::new("events_0002");

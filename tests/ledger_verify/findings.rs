@@ -235,7 +235,9 @@ fn each_finding_says_where_it_is_and_what_was_expected() {
     );
     check(
         wire_value(|value| value["wire_id"] = json!(format!("wire_01HZY{:021}", 1))),
-        &format!("{FIRST}, line 3, entry 2: wire_id belongs to an earlier entry, expected one of its own"),
+        &format!(
+            "{FIRST}, line 3, entry 2: wire_id belongs to an earlier entry of its stream, expected one of its own"
+        ),
     );
     check(
         wire_value(|value| value["stream"]["stream_seq"] = json!(3)),

@@ -31,6 +31,7 @@ pub(super) struct Chain<'c> {
     head: Head,
     topic_id: String,
     first_timestamp: Nanoseconds,
+    /// Each with its stream.
     wire_ids: HashSet<ShortDigest>,
     streams: HashMap<ShortDigest, u64>,
     /// In the order in which the chain comes by them.
@@ -118,7 +119,8 @@ impl<'c> Chain<'c> {
     }
 
     fn place(&mut self, place: &wire::Place<'_>) -> Result<(), FindingKind> {
-        if !self.wire_ids.insert(short_digest(&place.wire_id)) {
+        // Whoever reports chooses the id, and is held to it in the stream that is reported to.
+        if !self.wire_ids.insert(short_digest(&format!("{} {}", place.wire_id, place.stream_id))) {
             return Err(FindingKind::WireIdRepeated);
         }
         let last = self.streams.entry(short_digest(&place.stream_id)).or_default();

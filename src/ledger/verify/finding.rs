@@ -182,7 +182,7 @@ impl fmt::Display for FindingKind {
             Self::WireVersion => f.write_str("the wire text is of another version, expected 1.1"),
             Self::WireId => f.write_str("wire_id is not `wire_` and 8 to 64 letters or digits"),
             Self::WireIdRepeated => {
-                f.write_str("wire_id belongs to an earlier entry, expected one of its own")
+                f.write_str("wire_id belongs to an earlier entry of its stream, expected one of its own")
             }
             Self::StreamSeq { expected, found } => {
                 write!(f, "stream_seq is {found}, expected {expected} in its stream")
