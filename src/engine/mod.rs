@@ -9,6 +9,7 @@
 //! own: what a claim means is in `claims.rs`, what a gate means is in `gates/`.
 
 mod act;
+mod again;
 mod candidate;
 mod claims;
 mod credentials;

@@ -1,0 +1,54 @@
+//! What is answered where the same was asked before: the decision as it now stands, and what may still go out with it.
+
+use super::EngineFault;
+use super::candidate::Candidate;
+use super::decide::reaches;
+use super::record::{Decided, Pass};
+use super::routing::mode_of;
+use super::sequencer::Sequencer;
+use crate::gates::Decision;
+
+impl Sequencer {
+    /// The decision as it now stands, for the same key with the same content.
+    pub(super) fn given_again(
+        &self,
+        decided: &Decided,
+        candidate: &Candidate,
+    ) -> Result<Decided, EngineFault> {
+        let (verdict, standing) = (&candidate.verdict, self.building());
+        let void =
+            standing.epoch.as_ref().is_some_and(|epoch| candidate.stamps.void_in(epoch).next().is_some());
+        let pass = match decided.decision {
+            Decision::Allowed
+                if verdict.reasons().is_empty() && !void && self.may_go_out(decided, candidate)? =>
+            {
+                Pass::Dispatch { until: verdict.holds_until() }
+            }
+            Decision::Allowed => Pass::Withheld,
+            Decision::NeedsApproval => {
+                let waiting = decided.handoff_id.as_deref().and_then(|id| standing.inbox.find(id).ok());
+                waiting.map_or(Pass::Withheld, |waiting| Pass::Waits { until: waiting.until })
+            }
+            Decision::Denied | Decision::Expired => Pass::None,
+        };
+        let allowed = decided.decision == Decision::Allowed;
+        let tag = decided.tag.or_else(|| allowed.then(|| candidate.tag()).flatten());
+        Ok(Decided { replayed: true, pass, tag, ..decided.clone() })
+    }
+
+    /// May an allowed handoff still be dispatched? Not once it has ended, not while it is halted, and not along a route
+    /// that was set back since, or that has become another one: its payload would be another one, too.
+    fn may_go_out(&self, decided: &Decided, candidate: &Candidate) -> Result<bool, EngineFault> {
+        let Some(handoff_id) = &decided.handoff_id else { return Ok(false) };
+        let Some(task) = self.index().task(handoff_id)? else { return Ok(false) };
+        let (Some(key), Some(mode)) = (task.route_key.as_deref(), mode_of(task.mode.as_deref())) else {
+            return Ok(false);
+        };
+        let standing = self.building();
+        let declared = standing.route(key).and_then(|route| route.declared.as_ref());
+        let is_the_same = declared.is_none_or(|declared| declared.since <= decided.ledger.sequence);
+        // Its own slot in the canary is not held against it.
+        let is_carried = is_the_same && reaches(key, mode, candidate, standing).is_ok();
+        Ok(is_carried && !task.is_over() && self.halt(&task).is_none())
+    }
+}
