@@ -108,6 +108,10 @@ pub const JOURNAL_BATCH_BYTES_MAX: usize = 32 * 1024;
 /// Batches that are durable and wait for the teller's thread; the writer waits for it when there are more.
 pub const TALES_WAITING_MAX: usize = 2;
 
+/// How often a dry run looks whether the sequencer is free, giving up the processor in between, before it has a thread
+/// wait for it.
+pub const SEQUENCER_LOOKS: usize = 64;
+
 /// Decisions that may wait to be sequenced and made durable.
 pub const WAITING_DECISIONS_MAX: usize = 10_000;
 

@@ -352,9 +352,15 @@ impl EngineHandle {
     }
 
     /// What would be decided now, with all that is claimed so far. Nothing is claimed or written, so it does not
-    /// stand in line: it only waits for the decision that is being made.
+    /// stand in line: it only waits for the decision that is being made. That may be waiting for a disk or a database
+    /// itself, so it is not for a thread that others need.
     pub fn dry_run(&self, mut candidate: Candidate) -> Result<DryRun, EngineFault> {
         self.shared.desk.lock().dry_run(&mut candidate)
+    }
+
+    /// The same, if the decision that is being made is made in a moment; otherwise nothing.
+    pub fn dry_run_soon(&self, candidate: &mut Candidate) -> Option<Result<DryRun, EngineFault>> {
+        Some(self.shared.desk.lock_soon()?.dry_run(candidate))
     }
 
     /// Places in line, or a fault at once.

@@ -9,7 +9,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle};
 
 use super::act::Act;
@@ -151,6 +151,18 @@ impl SequencerDesk {
     /// A thread that panicked in the middle of a decision left its batch unfinished; it is never written.
     pub(super) fn lock(&self) -> MutexGuard<'_, Sequencer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sequencer, unless whoever has it keeps it for much longer than a decision takes.
+    pub(super) fn lock_soon(&self) -> Option<MutexGuard<'_, Sequencer>> {
+        for _ in 0..limits::SEQUENCER_LOOKS {
+            match self.0.try_lock() {
+                Ok(sequencer) => return Some(sequencer),
+                Err(TryLockError::Poisoned(left)) => return Some(left.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        None
     }
 }
 

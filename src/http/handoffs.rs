@@ -16,7 +16,7 @@ use super::problem::{Kind, Problem};
 use crate::answer::{Answer, Outfit};
 use crate::callers::{Caller, Role};
 use crate::contract::TaskSpec;
-use crate::engine::{Asker, Candidate, Decided, EngineFault, Here, Ruling};
+use crate::engine::{Asker, Candidate, Decided, DryRun, EngineFault, Here, Ruling};
 use crate::gates::{Code, Decision, Reason};
 use crate::gateway::{Gateway, Rules};
 use crate::json::read;
@@ -139,16 +139,25 @@ pub(super) async fn check(mut call: Call) -> HttpAnswer {
     let bytes = call.json_body(bytes_max).await?;
     let body = text_of(&bytes).inspect_err(|_| call.app.metrics.unreadable())?;
     let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Check));
-    let candidate =
+    let mut candidate =
         Candidate::judge_dry(body.clone(), ruling, clock::now()).map_err(|fault| Problem::from(&fault))?;
     let delegated = candidate.is_delegated();
-    let run = call.app.gateway.engine().dry_run(candidate)?;
+    let run = match call.app.gateway.engine().dry_run_soon(&mut candidate) {
+        Some(run) => run?,
+        None => dry_run_later(call.app.clone(), candidate).await?,
+    };
     let answer = if delegated {
         with_spec(&body, |spec| Answer::of_dry_run(&run, spec))
     } else {
         Answer::of_dry_run(&run, None)
     };
     Ok(respond(StatusCode::OK, &answer, None))
+}
+
+/// Waits for whoever decides, off the threads that serve.
+async fn dry_run_later(app: Arc<App>, candidate: Candidate) -> Result<DryRun, EngineFault> {
+    let run = tokio::task::spawn_blocking(move || app.gateway.engine().dry_run(candidate));
+    run.await.unwrap_or(Err(EngineFault::Stopped))
 }
 
 /// What a TaskSpec is handed in for.

@@ -65,6 +65,21 @@ fn a_dry_run_says_what_would_be_decided_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_dry_run_does_not_wait_for_a_sequencer_that_is_held_up_unless_it_may() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start(directory.path(), &world);
+    let mut asked = candidate(&handoff("hs_00000001", "key-00000001"), "decision-router", &world);
+    let held = engine.shared.desk.lock();
+    assert!(engine.dry_run_soon(&mut asked).is_none());
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| engine.dry_run(candidate(&handoff("hs_2", "key-2"), "decision-router", &world)));
+        drop(held);
+        assert!(waits.join().unwrap().is_ok());
+    });
+    assert_eq!(engine.dry_run_soon(&mut asked).unwrap().unwrap().decision, Decision::Allowed);
+}
+
+#[test]
 fn tokens_and_keys_are_recorded_when_they_change_and_only_then() {
     let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
     let token = |name: &str| TokenFacts {
