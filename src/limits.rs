@@ -310,6 +310,7 @@ pub const CONSOLE_COUNTDOWN_S: i64 = 30 * 60;
 pub const CONSOLE_CHART_MINUTES: i64 = 60;
 pub const CONSOLE_CODES_S: i64 = 24 * 3_600;
 pub const CONSOLE_CODES_LISTED: usize = 8;
+pub const CONSOLE_REFUSED_LISTED: usize = 8;
 pub const CONSOLE_VALUE_CHARS: usize = 160;
 pub const CONSOLE_TREE_LINES_MAX: usize = 4_000;
 pub const CONSOLE_CHILDREN_LISTED: usize = 50;

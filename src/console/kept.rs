@@ -28,13 +28,18 @@ pub(super) struct Why {
     /// The id of the gate that gives this code; nothing for a code that is not ours.
     pub(super) gate: Option<&'static str>,
     pub(super) code: String,
-    /// Into the TaskSpec; empty where only the code is known.
-    pub(super) path: String,
+    /// Into the TaskSpec; nothing where only the code is known.
+    pub(super) path: Option<String>,
     pub(super) message: String,
     pub(super) hint: String,
 }
 
 impl Why {
+    /// Where in the TaskSpec, unless it is about all of it.
+    pub(super) fn place(&self) -> Option<&str> {
+        self.path.as_deref().filter(|path| !path.is_empty())
+    }
+
     /// Its code as a part of an address.
     pub(super) fn link(&self) -> String {
         encoded(&self.code)
@@ -80,7 +85,7 @@ pub(super) fn explain(app: &App, task_spec: Option<&str>, decided: &Decided) -> 
                 reasons.push(Why {
                     gate: Some(reason.gate.id()),
                     code: reason.code.to_string(),
-                    path: reason.path.clone(),
+                    path: Some(reason.path.clone()),
                     message: reason.message.clone(),
                     hint: reason.hint.clone(),
                 });
@@ -101,7 +106,7 @@ fn by_its_code(code: &str) -> Why {
     Why {
         gate: known.map(|known| known.gate().id()),
         code: code.to_owned(),
-        path: String::new(),
+        path: None,
         message: known.map_or("", |known| known.means()).to_owned(),
         hint: known.map_or("", |known| known.fix()).to_owned(),
     }

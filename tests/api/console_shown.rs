@@ -138,6 +138,8 @@ fn why_it_failed_and_why_a_person_said_no_stand_open_on_the_page() {
     }
     let event = between(&page, "<strong>approval.rejected</strong>", "</li>");
     assert!(event.split("<details>").next().unwrap().contains("not before the audit"), "{event}");
+    // Nothing in the TaskSpec was wrong.
+    assert!(!page.contains("what is wrong is marked") && !page.contains("<li class=\"d0 wrong"), "{page}");
     drop(spec);
 
     // One that ended well has nothing to report, and one that a gate refused is explained.
@@ -147,6 +149,29 @@ fn why_it_failed_and_why_a_person_said_no_stand_open_on_the_page() {
     let lost = rita.get("/console/handoffs/hs_20260218_lost_0001").text();
     assert!(lost.contains("Explained under") && lost.contains("what is wrong is marked"), "{lost}");
     assert!(!lost.contains("<span>Reported</span>"), "{lost}");
+}
+
+#[test]
+fn what_could_not_even_be_named_is_among_what_was_refused_last() {
+    let daemon = Daemon::new();
+    let rita = Visitor::log_in(&daemon, &daemon.token("rita", "operator", None));
+    assert!(rita.get("/console").text().contains("Nothing was refused so far."));
+    assert_eq!(daemon.submit(&lost_spec("lost_0001")).status, 403);
+    let mut nameless = spec("nameless_0001");
+    nameless["handoffId"] = "?".into();
+    let refused = daemon.submit(&nameless);
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    let entry = refused.json()["ledger"]["sequence"].to_string();
+    let page = rita.get("/console").text();
+    let listed = between(&page, "id=\"refused\"", "</section>");
+    let (first, second) = listed.split_once("hs_20260218_lost_0001").unwrap();
+    let first = between(first, &format!("<tr data-key=\"r{entry}\">"), "</tr>");
+    let link = format!("/console/audit/{entry}\">entry {entry}</a>");
+    for part in [&link, "its handoffId could not be read", "A2A_TASKSPEC_INVALID"] {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    // A refusal that has a name is listed once, by the end of its stream.
+    assert_eq!(listed.matches("<tr data-key").count(), 2, "{second}");
 }
 
 #[test]

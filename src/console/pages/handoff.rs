@@ -30,6 +30,8 @@ struct HandoffPage {
     others: Vec<Why>,
     /// Were reasons of the gates explained?
     is_explained: bool,
+    /// Is the place of something that is wrong known?
+    is_marked: bool,
     is_same_set: bool,
     /// Is its route in the table?
     is_routed: bool,
@@ -174,8 +176,7 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
     let marks: Vec<(String, String)> = explained
         .reasons
         .iter()
-        .filter(|why| !why.path.is_empty() || !why.message.is_empty())
-        .map(|why| (why.path.clone(), format!("{}: {}", why.code, why.message)))
+        .filter_map(|why| Some((why.path.clone()?, format!("{}: {}", why.code, why.message))))
         .collect();
     let spec: Option<Json> = body.as_deref().and_then(|body| serde_json::from_str(body).ok());
     let is_allowed = shown.is("decision", "allowed");
@@ -219,6 +220,7 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
         gates,
         others,
         is_explained: !explained.reasons.is_empty(),
+        is_marked: !marks.is_empty(),
         is_same_set: explained.is_same_set,
         is_routed: is_routed(visit, &shown.text("routeKey")),
         task_spec: spec.as_ref().map(|spec| Tree::within(spec, &marks, visit.extent())),

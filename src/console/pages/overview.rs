@@ -27,7 +27,8 @@ struct OverviewPage {
     /// Routes that the gateway itself took back and blocked, which wait for a person to look.
     taken_back: Vec<Json>,
     freezes: Json,
-    refused: Json,
+    /// The last entries that refuse something, newest first.
+    refused: Vec<Json>,
     head: Json,
     checkpoint: Json,
     mentions: Json,
@@ -104,6 +105,24 @@ async fn taken_back(visit: &Visit, routes: &Json) -> Vec<Json> {
     all
 }
 
+/// The last refusals: of handoffs that have a stream, by its end; and of what could not even be named, by the decision.
+async fn refused_last(visit: &Visit) -> Vec<Json> {
+    let limit = limits::CONSOLE_REFUSED_LISTED;
+    let mut all = Vec::new();
+    for (kind, names_a_handoff) in [("task.rejected", true), ("gate.decided&decision=denied", false)] {
+        let ask = Ask::of("listEntries").query(format!("type={kind}&limit={limit}"));
+        let Ok(Json::Object(mut page)) = visit.ask(ask).await else { continue };
+        if let Some(Json::Array(entries)) = page.remove("entries") {
+            all.extend(
+                entries.into_iter().filter(|entry| entry["handoffId"].is_string() == names_a_handoff),
+            );
+        }
+    }
+    all.sort_by_key(|entry| std::cmp::Reverse(entry["sequence"].as_u64()));
+    all.truncate(limit);
+    all
+}
+
 pub(in super::super) async fn overview(visit: &Visit) -> Result<Response, Problem> {
     let app = &visit.console.app;
     let head = app.gateway.engine().head();
@@ -127,7 +146,6 @@ pub(in super::super) async fn overview(visit: &Visit) -> Result<Response, Proble
         .collect();
     let ask = async |ask: Ask| visit.ask(ask).await.unwrap_or_default();
     let approvals = ask(Ask::of("listApprovals").query("limit=5")).await;
-    let refused = ask(Ask::of("listEntries").query("type=task.rejected&limit=8")).await;
     let routes = ask(Ask::of("listRoutes")).await;
     let overview = OverviewPage {
         ready: ask(Ask::of("ready")).await,
@@ -139,7 +157,7 @@ pub(in super::super) async fn overview(visit: &Visit) -> Result<Response, Proble
         checkpoint: last_checkpoint(app).unwrap_or_else(|| json!(null)),
         frame: Frame { is_live: true, ..visit.frame("Overview", "") },
         approvals,
-        refused,
+        refused: refused_last(visit).await,
         chart,
         codes,
     };
