@@ -1,7 +1,7 @@
 //! What replicas share beside the log: small documents by kind and name, and the checkpoints that were signed.
 //!
 //! What is in them is for others to say. A change is made only to what its maker has read, so two replicas that change
-//! the same thing at once do not undo each other.
+//! the same thing at once do not undo each other. Nothing is ever removed: a token that was revoked says so.
 
 use super::link::{Committed, Link, Row};
 use super::{Database, PostgresFault, stored};
@@ -66,7 +66,6 @@ const ADD: &str = "insert into handoffd_shared (kind, name, document, revision) 
      on conflict do nothing";
 const REPLACE: &str = "update handoffd_shared set document = $3, revision = $4 \
      where kind = $1 and name = $2 and revision = $5";
-const REMOVE: &str = "delete from handoffd_shared where kind = $1 and name = $2 and revision = $3";
 const KEEP_CHECKPOINT: &str = "insert into handoffd_checkpoints (key_id, sequence, document) values ($1, $2, $3) \
      on conflict (key_id) do update set sequence = excluded.sequence, document = excluded.document \
      where handoffd_checkpoints.sequence <= excluded.sequence";
@@ -76,7 +75,6 @@ const CHECKPOINTS: &str = "select document from handoffd_checkpoints order by se
 enum Change<'c> {
     Add(&'c str),
     Replace(&'c str, u64),
-    Remove(u64),
 }
 
 impl Database {
@@ -109,11 +107,6 @@ impl Database {
         as_of: u64,
     ) -> Result<u64, SharedFault> {
         self.change_shared(kind, name, &Change::Replace(document, as_of))
-    }
-
-    /// Removes a document as it was at a revision.
-    pub fn remove_shared(&self, kind: SharedKind, name: &str, as_of: u64) -> Result<u64, SharedFault> {
-        self.change_shared(kind, name, &Change::Remove(as_of))
     }
 
     fn change_shared(&self, kind: SharedKind, name: &str, change: &Change<'_>) -> Result<u64, SharedFault> {
@@ -168,7 +161,6 @@ async fn apply(
         Change::Replace(document, as_of) => {
             link.change(REPLACE, &[&kind, &name, document, &stored(next), &stored(*as_of)]).await?
         }
-        Change::Remove(as_of) => link.change(REMOVE, &[&kind, &name, &stored(*as_of)]).await?,
     };
     if changed == 0 {
         link.batch("rollback").await?;
