@@ -113,9 +113,7 @@ async fn refused_last(visit: &Visit) -> Vec<Json> {
         let ask = Ask::of("listEntries").query(format!("type={kind}&limit={limit}"));
         let Ok(Json::Object(mut page)) = visit.ask(ask).await else { continue };
         if let Some(Json::Array(entries)) = page.remove("entries") {
-            all.extend(
-                entries.into_iter().filter(|entry| entry["handoffId"].is_string() == names_a_handoff),
-            );
+            all.extend(entries.into_iter().filter(|entry| entry["handoffId"].is_string() == names_a_handoff));
         }
     }
     all.sort_by_key(|entry| std::cmp::Reverse(entry["sequence"].as_u64()));

@@ -72,7 +72,8 @@ fn a_dry_run_does_not_wait_for_a_sequencer_that_is_held_up_unless_it_may() {
     let held = engine.shared.desk.lock();
     assert!(engine.dry_run_soon(&mut asked).is_none());
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| engine.dry_run(candidate(&handoff("hs_2", "key-2"), "decision-router", &world)));
+        let waits =
+            scope.spawn(|| engine.dry_run(candidate(&handoff("hs_2", "key-2"), "decision-router", &world)));
         drop(held);
         assert!(waits.join().unwrap().is_ok());
     });
