@@ -229,7 +229,7 @@ pub(super) fn with_spec<T>(body: &str, f: impl FnOnce(Option<&TaskSpec<'_>>) -> 
     }
 }
 
-/// DESIGN: 422 for the contract, else 409 for an identity, else 403.
+/// A refusal is 422 for the contract, else 409 for an identity, else 403.
 fn status(decided: &Decided) -> StatusCode {
     if decided.replayed {
         return StatusCode::OK;

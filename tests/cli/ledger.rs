@@ -1,0 +1,165 @@
+//! The ledger and the state file, read by commands.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value as Json;
+
+use super::support::{NOW, Workspace, codes, stdout};
+
+/// The ledger as it is left by a gateway that decided two handoffs, seen through the command line.
+#[test]
+fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
+    use handoffd::engine::{Asker, Candidate, Ruling};
+    use handoffd::gateway::Gateway;
+    use std::sync::Arc;
+    let workspace = Workspace::new();
+    assert_eq!(workspace.exit(&["audit", "export"]), 2, "there is nothing yet");
+    let policies = Arc::new(handoffd::policy::Workspace::new(workspace.path()).load_policies().unwrap());
+    let gateway = Gateway::open(workspace.path(), "127.0.0.1:7420").unwrap();
+    let in_force = handoffd::engine::InForce::of_files(policies.clone(), Arc::default(), Vec::new());
+    gateway.engine().put_in_force_and_wait(Arc::new(in_force)).unwrap();
+    let canonical =
+        fs::read_to_string(workspace.path().join("docs/examples/taskspec-canonical.json")).unwrap();
+    for body in [
+        canonical.clone(),
+        canonical
+            .replace("\"authorized-harness\"", "\"agent\"")
+            .replace("_0001", "_0002")
+            .replace("9001", "9002"),
+    ] {
+        let ruling = Ruling {
+            policies: policies.clone(),
+            keyring: Arc::default(),
+            asker: Asker::Agent("decision-router".into()),
+        };
+        let now = handoffd::timestamp::Timestamp::parse(NOW).unwrap();
+        gateway.engine().submit_and_wait(Candidate::judge(body.into(), ruling, now).unwrap()).unwrap();
+    }
+    // Beside a running gateway.
+    let export = stdout(&workspace.run(&["audit", "export"]));
+    let lines: Vec<Json> = export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            serde_json::from_str::<Json>(line["wire"].as_str().unwrap()).unwrap()["type"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    let expected = [
+        "policy.loaded",
+        "route.declared",
+        "task.created",
+        "gate.decided",
+        "task.available",
+        "task.created",
+        "gate.decided",
+        "task.rejected",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(stdout(&workspace.run(&["audit", "export", "--from", "7"])).lines().count(), 2);
+    let shown = workspace.json(&["audit", "show", "7"]);
+    assert_eq!(shown["wire"]["payload"]["codes"], serde_json::json!(["POLICY_SELF_TEST"]));
+    assert_eq!(shown["hcs"]["running_hash"], lines[6]["hcs"]["running_hash"]);
+    assert_eq!(workspace.exit(&["audit", "show", "9"]), 2);
+    assert_eq!(workspace.exit(&["state", "verify"]), 0);
+    let held = workspace.run(&["state", "restore"]);
+    assert_eq!(held.status.code(), Some(2));
+    assert!(String::from_utf8(held.stderr).unwrap().contains("is held by process"), "the gateway is running");
+    gateway.close().unwrap();
+
+    assert_eq!(workspace.json(&["audit", "checkpoint"])["sequence"], 8);
+    let listed = workspace.json(&["audit", "list", "--type", "gate.decided", "--json"]);
+    let sequences: Vec<u64> =
+        listed["entries"].as_array().unwrap().iter().map(|row| row["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequences, [7, 4]);
+    let first = workspace.json(&["audit", "list", "--limit", "3", "--json"]);
+    let second = workspace.json(&[
+        "audit",
+        "list",
+        "--limit",
+        "9",
+        "--cursor",
+        first["next"].as_str().unwrap(),
+        "--json",
+    ]);
+    assert_eq!((second["entries"].as_array().unwrap().len(), &second["next"]), (5, &Json::Null));
+    let refused =
+        stdout(&workspace.run(&["audit", "list", "--code", "POLICY_SELF_TEST", "--type", "gate.decided"]));
+    assert!(refused.contains("task:hs_20260218_router_0002:attempt:1  denied POLICY_SELF_TEST"), "{refused}");
+    assert_eq!(stdout(&workspace.run(&["audit", "list", "--handoff", "hs_nobody"])), "no entries\n");
+    assert_eq!(workspace.exit(&["audit", "list", "--cursor", "x"]), 2);
+    let verified = workspace.json(&["audit", "verify", "--json"]);
+    assert_eq!(
+        (&verified["verified"], &verified["entries"], &verified["checkpoints"]),
+        (&Json::from(true), &Json::from(8), &Json::from(1))
+    );
+    assert_eq!(verified["viewsSequence"], 8);
+    // A row that somebody edited with SQLite; the views are deleted, and can be.
+    let views = workspace.path().join("memory/views.db");
+    let whole = fs::read(&views).unwrap();
+    let edited = rusqlite::Connection::open(&views).unwrap();
+    edited.execute("UPDATE handoffs SET attempts = 7 WHERE handoff = 6", []).unwrap();
+    drop(edited);
+    let found = workspace.run(&["audit", "verify"]);
+    assert_eq!(
+        (found.status.code(), stdout(&found).as_str()),
+        (
+            Some(1),
+            "bad  the views differ from the ledger in table `handoffs`, handoff 6: `attempts` is 7, and the ledger \
+             gives 1\n"
+        )
+    );
+    workspace.write("memory/views.db", "no database, though it is long enough to be one".repeat(20));
+    assert_eq!(workspace.exit(&["audit", "verify"]), 1);
+    fs::remove_file(&views).unwrap();
+    assert_eq!(workspace.json(&["audit", "verify", "--json"])["viewsSequence"], Json::Null);
+    workspace.write("memory/views.db", whole);
+    // An export, verified by the program and by plain Python; cut, it is noticed by whoever kept the checkpoint.
+    workspace.write("export.jsonl", &export);
+    workspace.write("cut.jsonl", export.lines().take(5).map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "export.jsonl"]), 0);
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "cut.jsonl"]), 0, "nobody kept anything");
+    let kept = ["--checkpoint", "memory/checkpoint"];
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "export.jsonl", kept[0], kept[1]]), 0);
+    assert_eq!(workspace.exit(&["audit", "verify", "--export", "cut.jsonl", kept[0], kept[1]]), 1);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/verify-ledger.py");
+    let python =
+        Command::new("python3").arg(script).arg(workspace.path().join("export.jsonl")).output().unwrap();
+    assert!(stdout(&python).starts_with("ok: 8 entries, gw_"), "{python:?}");
+    // One digit of one entry.
+    let segment = workspace.path().join("memory/ledger/00000000000000000001.jsonl");
+    let whole = fs::read_to_string(&segment).unwrap();
+    workspace.write(
+        "memory/ledger/00000000000000000001.jsonl",
+        whole.replacen("policy.loaded", "policy.loadee", 1),
+    );
+    let found = workspace.run(&["audit", "verify"]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(stdout(&found).starts_with("bad  "), "{found:?}");
+    workspace.write("memory/ledger/00000000000000000001.jsonl", &whole);
+    let state = workspace.json(&["state", "show"]);
+    assert_eq!(state["activeHandoffs"].as_object().unwrap().len(), 1);
+    workspace.write(
+        "memory/orchestration-state.json",
+        fs::read_to_string(workspace.path().join("memory/orchestration-state.json"))
+            .unwrap()
+            .replace("queued", "done"),
+    );
+    for command in ["state", "audit"] {
+        let found = workspace.run(&[command, "verify"]);
+        assert_eq!(found.status.code(), Some(1));
+        let said = stdout(&found);
+        assert!(said.ends_with("/status: expected \"queued\", found \"done\"\n"), "{said}");
+        let found = workspace.run(&[command, "verify", "--json"]);
+        let said: serde_json::Value = serde_json::from_str(&stdout(&found)).unwrap();
+        assert!(said["pointer"].as_str().unwrap().starts_with("/activeHandoffs/"), "{said}");
+        assert_eq!((&said["expected"], &said["found"]), (&"\"queued\"".into(), &"\"done\"".into()));
+    }
+    assert_eq!(workspace.exit(&["state", "restore"]), 0);
+    assert_eq!(workspace.exit(&["state", "verify"]), 0);
+    assert_eq!(workspace.json(&["state", "show"]), state);
+}
