@@ -70,7 +70,7 @@ fn main() {
         growth(&policies, is_quick);
     }
     if wanted("gateway") {
-        gateway(&policies);
+        gateway(&policies, is_quick);
     }
 }
 
@@ -368,12 +368,13 @@ fn cpu_ms() -> u64 {
 }
 
 /// A whole gateway with a million entries: 10,000 handoffs under way, and refused ones.
-fn gateway(policies: &Arc<PolicySet>) {
-    println!("\na gateway with 1,000,000 entries, 10,000 active handoffs");
+fn gateway(policies: &Arc<PolicySet>, is_quick: bool) {
+    let (active, decisions) = if is_quick { (100, 1_000) } else { (10_000, 333_334) };
+    println!("\na gateway with {} entries, {active} active handoffs", 3 * decisions);
     let directory = tempfile::tempdir_in(".").unwrap();
     let (engine, thread) = start_remembering(&directory.path().join("memory"));
-    submit_many(&engine, policies, 0, 10_000, "simulated");
-    submit_many(&engine, policies, 10_000, 323_334, "live");
+    submit_many(&engine, policies, 0, active, "simulated");
+    submit_many(&engine, policies, active, decisions - active, "live");
     engine.stop();
     thread.join().unwrap();
     // A gateway does not start on a ledger whose key is gone, and the engine alone makes none.

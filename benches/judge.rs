@@ -32,6 +32,10 @@ impl Floor {
         let secret = Secret::from_file_bytes(include_bytes!("../docs/examples/demo.key").to_vec());
         let key = Key::hmac("demo-user-main-1", "user:main", Purpose::Envelope, secret).unwrap();
         keyring.add(key).unwrap();
+        // The route signs what it sends.
+        let secret = Secret::from_file_bytes(include_bytes!("../docs/examples/demo.key").to_vec());
+        let key = Key::hmac("crypto-sage-dispatch-1", "crypto-sage", Purpose::Dispatch, secret).unwrap();
+        keyring.add(key).unwrap();
         let now = Timestamp::parse("2026-02-18T19:38:00Z").unwrap();
         let floor = Self { policies, keyring, now };
         for body in [DIRECT, DELEGATED] {

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::process::{Process, tied};
@@ -40,6 +41,10 @@ impl Daemon {
     }
 
     fn start_in(workspace: tempfile::TempDir, program: &str, arguments: &[&str]) -> Self {
+        // Whose ledger is in a database gets no example set by itself.
+        let mut init = tied(program);
+        init.args(["init", "--workspace"]).arg(workspace.path()).stdout(Stdio::null());
+        assert!(init.status().unwrap().success(), "init");
         let mut command = tied(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--workspace"]);
         let process = Process::start(command.arg(workspace.path()).args(arguments));

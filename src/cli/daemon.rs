@@ -128,7 +128,7 @@ impl Daemon {
         // What is still waiting on a socket has been told to end; nothing more is decided.
         runtime.shutdown_timeout(Duration::from_secs(1));
         served?;
-        finished.map_err(|fault| Failure(fault.to_string()))?;
+        finished.map_err(|fault| Failure(format!("the last checkpoint could not be left: {fault}")))?;
         tracing::info!(entries = app.gateway().engine().head(), "stopped");
         Ok(())
     }

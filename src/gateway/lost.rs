@@ -1,6 +1,6 @@
 //! What a workspace knows of entries that a database has lost: its views have followed them.
 
-use super::{Files, GatewayFault, bad_ledger};
+use super::{Files, GatewayFault};
 use crate::ledger::Source;
 use crate::ledger::postgres::Database;
 use crate::limits;
@@ -31,7 +31,7 @@ pub fn lost_entries(files: &Files, database: &Database) -> Result<Option<LostEnt
         Ok::<_, GatewayFault>(row.and_then(|row| Timestamp::parse(&row.consensus_timestamp)))
     };
     let is_common = |sequence| {
-        let entry = ledger.entry(sequence).map_err(bad_ledger)?;
+        let entry = ledger.entry(sequence).map_err(GatewayFault::Unread)?;
         let time = entry.and_then(|entry| Timestamp::parse(&entry.consensus_timestamp));
         Ok::<_, GatewayFault>(time.is_some() && time == time_in_views(sequence)?)
     };

@@ -49,7 +49,9 @@ pub use watch::{Bell, Watch};
 use crate::callers::TokenFiles;
 use crate::engine::{EngineFault, EngineHandle, Observer, PromotionRules, Setup, ViewsPast};
 use crate::ledger::postgres::PostgresFault;
-use crate::ledger::{Checkpoint, Closing, Head, Keeping, OpenFault, PurgeFault, PurgeMode, Source, Torn};
+use crate::ledger::{
+    Checkpoint, Closing, EntriesFault, Head, Keeping, OpenFault, PurgeFault, PurgeMode, Source, Torn,
+};
 use crate::limits;
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
@@ -157,6 +159,8 @@ pub enum GatewayFault {
     /// The workspace remembers a ledger, and the database has none.
     NoLedger(PathBuf),
     Database(PostgresFault),
+    /// The ledger is there, and could not be read.
+    Unread(EntriesFault),
     Engine(EngineFault),
 }
 
@@ -229,6 +233,7 @@ impl std::fmt::Display for GatewayFault {
                 path.display()
             ),
             Self::Database(fault) => write!(f, "{fault}"),
+            Self::Unread(fault) => write!(f, "{fault}"),
             Self::Engine(fault) => write!(f, "{fault}"),
         }
     }
@@ -263,7 +268,8 @@ impl Gateway {
         let Opened { log, source: ledger, last_timestamp, torn, remembered, epoch } =
             opened::open(&files, &opening.ledger, &seed)?;
         let (topic_id, head, keeping) = (log.topic_id().to_owned(), log.head(), log.keeping());
-        let behind = |sequence: u64| ledger.entries(sequence + 1, head.sequence).map_err(bad_ledger);
+        let behind =
+            |sequence: u64| ledger.entries(sequence + 1, head.sequence).map_err(GatewayFault::Unread);
 
         let publisher = Publisher::new(files.state());
         let io = |why: std::io::Error| GatewayFault::Io { path: files.state(), why: why.to_string() };
@@ -405,7 +411,7 @@ impl Gateway {
 
     /// A checkpoint of what is durable now, signed; nothing if the ledger is empty.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>, GatewayFault> {
-        let Some(entry) = self.ledger.entry(self.engine.head()).map_err(bad_ledger)? else {
+        let Some(entry) = self.ledger.entry(self.engine.head()).map_err(GatewayFault::Unread)? else {
             return Ok(None);
         };
         let head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
@@ -474,10 +480,6 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn bad_ledger(fault: crate::ledger::EntriesFault) -> GatewayFault {
-    GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()))
 }
 
 /// The gateway's own key, made at the first start.

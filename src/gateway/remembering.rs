@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Files, GatewayFault, bad_ledger, closed, public_key, read_checkpoint};
+use super::{Files, GatewayFault, closed, public_key, read_checkpoint};
 use crate::ledger::postgres::{Database, Noted, PostgresFault, Remembered};
 use crate::ledger::{Head, OpenFault, RunningHash, Source, gateway_key_id, name_of_log};
 use crate::limits;
@@ -82,7 +82,7 @@ pub(super) fn blame(fault: OpenFault, records: &[Record]) -> GatewayFault {
 /// Is all of it there? A log that opens looks at its last segment; this looks at the others, too.
 pub(super) fn hold_files(ledger: &Source, records: &[Record]) -> Result<(), GatewayFault> {
     for Record { path, head } in records {
-        if !ledger.has(*head).map_err(bad_ledger)? {
+        if !ledger.has(*head).map_err(GatewayFault::Unread)? {
             let fault = OpenFault::Different { sequence: head.sequence };
             return Err(GatewayFault::Forgotten { path: path.clone(), fault });
         }

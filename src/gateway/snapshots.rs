@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Files, GatewayFault, bad_ledger};
+use super::{Files, GatewayFault};
 use crate::ledger::Source;
 use crate::limits;
 use crate::os::files;
@@ -82,7 +82,7 @@ pub(super) fn start_from(
         return Ok(empty);
     }
     let last = Last { sequence: head.sequence, bytes: text.len() };
-    Ok(if ledger.has(head).map_err(bad_ledger)? { (view, last) } else { empty })
+    Ok(if ledger.has(head).map_err(GatewayFault::Unread)? { (view, last) } else { empty })
 }
 
 #[cfg(test)]

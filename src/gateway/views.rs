@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::snapshots::Snapshots;
-use super::{Files, GatewayFault, bad_ledger};
+use super::{Files, GatewayFault};
 use crate::ledger::{Entry, Follower, Head, Notice, OpenFault, Source};
 use crate::limits;
 use crate::os::files::{inode, is_empty};
@@ -272,7 +272,7 @@ fn agree(path: &Path, ledger: &Source, topic_id: &str, head: Head) -> Result<(),
     if sequence > head.sequence {
         return lost(OpenFault::Truncated { sequence: head.sequence, expected: sequence });
     }
-    match ledger.entry(sequence).map_err(bad_ledger)? {
+    match ledger.entry(sequence).map_err(GatewayFault::Unread)? {
         Some(entry) if entry.running_hash.to_string() == hash => Ok(()),
         _ => lost(OpenFault::Different { sequence }),
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value as Json;
 
-use super::support::{NOW, Workspace, codes, stdout};
+use super::support::{NOW, Workspace, stdout};
 
 /// The ledger as it is left by a gateway that decided two handoffs, seen through the command line.
 #[test]

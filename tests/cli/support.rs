@@ -1,7 +1,6 @@
 //! A workspace, and what is asked of the program in it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::support::{Workspace, codes, stdout};
+use super::support::{Workspace, stdout};
 
 /// The files that a page names: in code and in commands, from the workspace, and in links, from the page.
 fn files_named(page: &Path, root: &Path) -> Vec<std::path::PathBuf> {

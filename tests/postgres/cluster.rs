@@ -221,6 +221,11 @@ impl Cluster {
         self.begin();
     }
 
+    /// Ends the server at once, and leaves it so.
+    pub(crate) fn fail(&self) {
+        self.stop("immediate");
+    }
+
     /// Stops, keeps a copy of everything, and goes on.
     pub(crate) fn back_up(&self) -> Backup {
         self.stop("fast");

@@ -224,3 +224,21 @@ fn a_replica_that_only_follows_stays_ready_while_another_is_busy() {
     });
     all_agree(&fleet);
 }
+
+#[test]
+fn a_replica_that_is_stopped_while_its_database_is_away_says_what_it_could_not_leave() {
+    let cluster = Cluster::start();
+    let mut fleet = fleet(&cluster.url(&cluster.database()), 1);
+    let decided = fleet[0].connection().post("/v1/handoffs", &plain("away0001").to_string()).unwrap();
+    assert_eq!(decided.status, 201, "{decided:?}");
+    cluster.fail();
+    fleet[0].signal("TERM");
+    let said = fleet[0].ended();
+    let why = "error: the last checkpoint could not be left: the ledger's database could not be asked: ";
+    assert!(said.contains(why), "{said}");
+    // What was acknowledged is there all the same, and it starts as after any other end.
+    cluster.crash();
+    fleet[0].spawn();
+    fleet[0].meet();
+    all_agree(&fleet);
+}

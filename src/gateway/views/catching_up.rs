@@ -19,7 +19,6 @@ pub(super) fn catch_up(
     go_on: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Views, GatewayFault> {
     let fault = |fault: ViewsFault| GatewayFault::Io { path: path.to_owned(), why: fault.to_string() };
-    let bad = |fault: EntriesFault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()));
     // Entries one by one; the first that cannot be read ends them, and is told afterwards.
     let mut unread = None;
     let mut entries = |from: u64, unread: &mut Option<EntriesFault>| -> Result<Vec<Entry>, GatewayFault> {
@@ -27,7 +26,7 @@ pub(super) fn catch_up(
             return Err(GatewayFault::Engine(EngineFault::Stopped));
         }
         let last = through.min(from + limits::VIEW_REBUILD_ENTRIES as u64 - 1);
-        let read = ledger.entries(from, last).map_err(bad)?;
+        let read = ledger.entries(from, last).map_err(GatewayFault::Unread)?;
         Ok(read.map_while(|entry| entry.map_err(|fault| *unread = Some(fault)).ok()).collect())
     };
     let opened = match Views::open(path, topic_id) {
@@ -63,7 +62,7 @@ pub(super) fn catch_up(
         let chunk = entries(next, &mut unread)?;
         views.apply(chunk).map_err(fault)?;
     }
-    Err(unread.map_or_else(|| GatewayFault::Engine(EngineFault::Stopped), bad))
+    Err(unread.map_or_else(|| GatewayFault::Engine(EngineFault::Stopped), GatewayFault::Unread))
 }
 
 fn reached(views: &Views) -> u64 {
@@ -85,8 +84,7 @@ fn agrees(views: &Views, ledger: &Source, through: u64) -> Result<bool, GatewayF
     if sequence > through {
         return Ok(false);
     }
-    let bad = |fault: EntriesFault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string()));
-    let entry = ledger.entry(sequence).map_err(bad)?;
+    let entry = ledger.entry(sequence).map_err(GatewayFault::Unread)?;
     Ok(entry.is_some_and(|entry| entry.running_hash.to_string() == hash))
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use super::super::{GatewayFault, bad_ledger};
+use super::super::GatewayFault;
 use super::{ViewsProgress, catch_up};
 use crate::ledger::{Entry, Source};
 use crate::limits;
@@ -54,8 +54,8 @@ impl Mending {
             let mut views = catch_up(&self.path, &self.ledger, &self.topic_id, through, is_near, &mut go_on)?;
             match self.progress.follows_again(through, inode(&self.path).ok()) {
                 Ok(handed) => {
-                    let rest = self.ledger.entries(through + 1, handed).map_err(bad_ledger)?;
-                    let rest = rest.collect::<Result<Vec<_>, _>>().map_err(bad_ledger)?;
+                    let rest = self.ledger.entries(through + 1, handed).map_err(GatewayFault::Unread)?;
+                    let rest = rest.collect::<Result<Vec<_>, _>>().map_err(GatewayFault::Unread)?;
                     let io =
                         |why: ViewsFault| GatewayFault::Io { path: self.path.clone(), why: why.to_string() };
                     views.apply(rest).map_err(io)?;
