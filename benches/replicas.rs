@@ -53,28 +53,32 @@ fn main() {
         println!("every commit waits for a standby that is {ms} ms away");
         standby
     });
-    let database = cluster.database();
-    let url = cluster.url(&database);
-    let replicas: Vec<Daemon> = (0..3).map(|_| Daemon::start(&["--ledger", &url])).collect();
-    let beside = behind("--beside")
-        .map(|program| Daemon::start_program(&program, &["--ledger", &cluster.url(&cluster.database())]));
+    // Each on a ledger of its own: a replica that only follows costs those who decide something, too.
+    let fleet = |replicas: usize, program: &str| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        let replicas = (0..replicas).map(|_| Daemon::start_program(program, &["--ledger", &url]));
+        (replicas.collect::<Vec<_>>(), database)
+    };
+    let mut fleets = Vec::from([1, 2, 3].map(|replicas| fleet(replicas, env!("CARGO_BIN_EXE_handoffd"))));
+    fleets.extend(behind("--beside").map(|program| fleet(1, &program)));
     // Caches are filled, connections made, and the size of a decision is known.
-    submit(&replicas[..1], 1.0);
+    for (replicas, _) in &fleets {
+        submit(replicas, 1.0);
+    }
+    let database = &fleets[0].1;
     let size = "select (sum(octet_length(wire) + octet_length(consensus_timestamp) + 32) \
         + (select sum(octet_length(body) + 32) from handoffd_bodies)) / count(*) filter (where wire like '%\"type\":\"gate.decided\"%') \
         from handoffd_entries";
-    let bytes: usize = cluster.psql(&database, size).split('.').next().unwrap().parse().unwrap();
+    let bytes: usize = cluster.psql(database, size).split('.').next().unwrap().parse().unwrap();
     let rows = Rows::new(cluster, bytes);
     println!("a decision is {bytes} bytes in the database, and so is a row of pgbench");
     println!("what         per second  ratio to pgbench  p50 ms  p99 ms  decided again");
     let mut runs: [Vec<Run>; 5] = Default::default();
     for _ in 0..ROUNDS {
         runs[0].push(Run { load: rows.insert(CONNECTIONS, seconds), again: 0.0 });
-        for (n, run) in runs.iter_mut().enumerate().take(4).skip(1) {
-            run.push(submit(&replicas[..n], seconds));
-        }
-        if let Some(beside) = &beside {
-            runs[4].push(submit(std::slice::from_ref(beside), seconds));
+        for (run, (replicas, _)) in runs[1..].iter_mut().zip(&fleets) {
+            run.push(submit(replicas, seconds));
         }
     }
     let of = |runs: &[Run], figure: &dyn Fn(&Run) -> f64| median(runs.iter().map(figure));
@@ -87,7 +91,7 @@ fn main() {
         println!("{name:<12} {rate:>10.0} {:>17.2} {p50:>7.1} {p99:>7.1} {again:>14.2}", rate / base);
     }
     // Before their database, or they say that it is gone.
-    drop((replicas, beside));
+    drop(fleets);
 }
 
 struct Run {

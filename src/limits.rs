@@ -446,7 +446,7 @@ pub const PG_POLL_MS: u64 = 250;
 pub const PG_LEAVING_LOOKS: u32 = 10;
 
 /// How long more are waited for before a batch is sent to a shared ledger, at most, while others have just been answered.
-pub const GATHER_US_MAX: u64 = 3_000;
+pub const GATHER_US_MAX: u64 = 10_000;
 
 /// Entries read at once from a database, rows deleted at once, and connections that are kept for the next question.
 pub const PG_READ_ENTRIES: u64 = 1_000;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::EngineFault;
+use super::gathering::Gathering;
 use super::sequencer::Sequencer;
 use super::teller::{Floor, Tale, TellerLine};
 use super::threads::{Asked, Job, Message, Overtaken, SequencerDesk, Waiting, Watch, Work, Written};
@@ -47,10 +48,7 @@ pub(super) struct Line {
     /// What others appended while a batch was on its way, which is too late with that.
     news: Vec<Entry>,
     writing: bool,
-    /// When the batch that is being written was sent out, and how many wait for it.
-    shipped: Option<(Instant, usize)>,
-    /// Until when more are waited for, and how many there may be.
-    gathering: Option<(Instant, usize)>,
+    gathering: Gathering,
     /// The writer was overtaken and may be keeping its turn for us.
     has_turn: bool,
     stopping: bool,
@@ -200,8 +198,7 @@ impl Line {
             again: VecDeque::new(),
             news: Vec::new(),
             writing: false,
-            shipped: None,
-            gathering: None,
+            gathering: Gathering::default(),
             has_turn: false,
             stopping: false,
             stuck: None,
@@ -258,24 +255,12 @@ impl Line {
         Ok(())
     }
 
-    /// How much longer it is worth to wait for those who were answered just now. An append to a database takes long beside
-    /// what they need to ask again: without that, half of them would always wait for the other half.
+    /// How much longer to wait for those who were answered just now. Only an append to a database takes long enough for that.
     fn gathers_for(&mut self) -> Option<Duration> {
-        let (until, expected) = self.gathering?;
-        let left = until.saturating_duration_since(Instant::now());
-        if self.waiting.len() >= expected || left.is_zero() || !self.has_room() || self.stopping {
-            self.gathering = None;
+        if !self.is_shared || !self.has_room() || self.stopping {
             return None;
         }
-        Some(left)
-    }
-
-    fn gather(&mut self) {
-        let Some((began, answered)) = self.shipped.take() else { return };
-        if self.is_shared && !self.waiting.is_empty() {
-            let at_most = Duration::from_micros(limits::GATHER_US_MAX).min(began.elapsed() / 4);
-            self.gathering = Some((Instant::now() + at_most, self.waiting.len() + answered));
-        }
+        self.gathering.left(Instant::now(), self.waiting.len())
     }
 
     fn has_room(&self) -> bool {
@@ -296,7 +281,9 @@ impl Line {
                     self.room = room;
                 }
                 self.desk.lock().keep();
-                self.gather();
+                if self.is_shared {
+                    self.gathering.begins(Instant::now(), self.waiting.len());
+                }
                 if !self.news.is_empty() {
                     let news = std::mem::take(&mut self.news);
                     self.catch_up(news, Overtaken::default());
@@ -495,7 +482,9 @@ impl Line {
         drop(sequencer);
         (self.writing, self.has_turn) = (true, false);
         let waiting = std::mem::take(&mut self.waiting);
-        self.shipped = Some((Instant::now(), waiting.len()));
+        if self.is_shared {
+            self.gathering.sends(Instant::now(), waiting.len());
+        }
         Some(Job { after: full.after(), batch: Some(full), waiting })
     }
 

@@ -18,6 +18,7 @@ mod decide;
 mod epoch;
 mod facts;
 mod freezing;
+mod gathering;
 mod granting;
 mod health;
 mod line;
