@@ -104,9 +104,9 @@ impl Chart {
         self.totals.iter().map(|(_, count)| count).sum()
     }
 
-    /// What the line in the middle stands for; nothing if that is no whole number.
-    pub(super) fn half(&self) -> Option<u64> {
-        self.most.is_multiple_of(2).then_some(self.most / 2)
+    /// What the line in the middle stands for.
+    pub(super) fn half(&self) -> u64 {
+        self.most / 2
     }
 
     /// Minutes in which there was something.
@@ -133,13 +133,13 @@ fn scaled(count: u64, most: u64) -> u64 {
     count.saturating_mul(HEIGHT) / most.max(1)
 }
 
-/// To 1, 2 or 5 times a power of ten, so that the scale is easy to read.
+/// To a number with one digit that counts, so that the scale is easy to read, and to an even one, because its half is shown, too.
 fn round_up(count: u64) -> u64 {
     let mut power: u64 = 1;
     loop {
-        for step in [1, 2, 5] {
+        for step in [1, 2, 3, 4, 5, 6, 8] {
             let round = power.saturating_mul(step);
-            if round >= count.max(4) {
+            if round >= count.max(4) && (round.is_multiple_of(2) || round == u64::MAX) {
                 return round;
             }
         }
@@ -184,8 +184,11 @@ mod tests {
 
     #[test]
     fn the_scale_is_round() {
-        for (count, round) in [(0, 5), (4, 5), (5, 5), (6, 10), (11, 20), (21, 50), (999, 1_000)] {
+        for (count, round) in
+            [(0, 4), (4, 4), (5, 6), (7, 8), (9, 10), (11, 20), (24, 30), (41, 50), (61, 80), (999, 1_000)]
+        {
             assert_eq!(round_up(count), round, "{count}");
         }
+        assert_eq!(round_up(u64::MAX), u64::MAX);
     }
 }
