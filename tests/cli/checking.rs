@@ -236,19 +236,7 @@ fn every_refused_example_is_refused_with_its_code() {
         .unwrap();
     assert!(copied.success());
     let mirror = mirror.to_str().unwrap();
-    let add = [
-        "--workspace",
-        mirror,
-        "key",
-        "add",
-        "--owner",
-        "user:main",
-        "--id",
-        "demo-user-main-1",
-        "--secret-file",
-        &format!("{mirror}/docs/examples/demo.key"),
-    ];
-    assert_eq!(workspace.exit(&add), 0);
+    workspace.add_demo_key_to(&["--workspace", mirror], &format!("{mirror}/docs/examples/demo.key"));
     let mut count = 0;
     for entry in fs::read_dir(format!("{mirror}/docs/examples/refused")).unwrap() {
         let path = entry.unwrap().path();

@@ -52,17 +52,13 @@ impl Workspace {
     }
 
     pub(super) fn add_demo_key(&self) {
-        let arguments = [
-            "key",
-            "add",
-            "--owner",
-            "user:main",
-            "--id",
-            "demo-user-main-1",
-            "--secret-file",
-            "docs/examples/demo.key",
-        ];
-        assert_eq!(self.exit(&arguments), 0);
+        self.add_demo_key_to(&[], "docs/examples/demo.key");
+    }
+
+    /// The same in the workspace that these arguments name.
+    pub(super) fn add_demo_key_to(&self, workspace: &[&str], file: &str) {
+        let add = ["key", "add", "--owner", "user:main", "--id", "demo-user-main-1", "--secret-file", file];
+        assert_eq!(self.exit(&[workspace, &add].concat()), 0);
     }
 
     /// The key with which the shipped route signs what it sends.

@@ -38,6 +38,12 @@ fn rita() -> Asking {
     Asking::person_of("rita", None)
 }
 
+/// What rita asks for when she sets a route back.
+fn rollback(block: Option<bool>) -> RollbackAsk {
+    let by = RollbackBy::Operator("rita".into());
+    RollbackAsk { by, block, reason: "no".into(), code: None, handoff_id: None }
+}
+
 impl Scene {
     fn new() -> Self {
         Self::with(|_| {})
@@ -316,13 +322,7 @@ fn a_yes_is_to_what_holds_now() {
     assert_eq!(reasons[0].code, Code::Frozen);
     scene.engine.unfreeze(everything(), rita()).unwrap().unwrap();
     // The route is rolled back while it waits: then a yes allows nothing, and settles it.
-    let ask = RollbackAsk {
-        by: RollbackBy::Operator("rita".into()),
-        block: None,
-        reason: "x".into(),
-        code: None,
-        handoff_id: None,
-    };
+    let ask = rollback(None);
     scene.engine.roll_back(ROUTE.into(), ask, false, rita()).unwrap().unwrap();
     refused_with(&scene.approve(&spec, rita()).unwrap(), Code::StageNotReached);
     scene.engine.stop();
@@ -443,13 +443,7 @@ fn claims_are_asked_with_what_can_be_read() {
     }
     assert_eq!(outcome(&submit(|_| {}), Gate::Stage), Outcome::Pass);
     // A block hides nothing of the stage, and needs no mode.
-    let block = RollbackAsk {
-        by: RollbackBy::Operator("rita".into()),
-        block: Some(true),
-        reason: "x".into(),
-        code: None,
-        handoff_id: None,
-    };
+    let block = rollback(Some(true));
     scene.engine.roll_back(ROUTE.into(), block, false, rita()).unwrap().unwrap();
     let live = submit(|spec| spec["mode"] = json!("live"));
     assert_eq!(codes(&live), [Code::RouteBlocked, Code::StageNotReached]);

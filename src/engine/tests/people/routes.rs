@@ -78,13 +78,7 @@ fn what_was_allowed_does_not_go_out_again_while_its_route_is_blocked() {
     // Simulated: a rollback ends what is live, and leaves this as it is.
     let spec = handoff("hs_00000001", "key-00000001");
     assert!(matches!(scene.submit(&spec).pass, Pass::Dispatch { .. }));
-    let ask = RollbackAsk {
-        by: RollbackBy::Operator("rita".into()),
-        block: Some(true),
-        reason: "no".into(),
-        code: None,
-        handoff_id: None,
-    };
+    let ask = rollback(Some(true));
     scene.engine.roll_back(ROUTE.into(), ask, false, rita()).unwrap().unwrap();
     scene.restart();
     assert_eq!((scene.submit(&spec).pass, scene.submit(&spec).decision), (Pass::Withheld, Decision::Allowed));
@@ -114,13 +108,7 @@ fn a_rollback_beats_a_promotion_under_way_and_ends_live_work() {
     let mut scene = Scene::new();
     scene.go_live();
     let spec = scene.live(1);
-    let ask = || RollbackAsk {
-        by: RollbackBy::Operator("rita".into()),
-        block: Some(false),
-        reason: "no".into(),
-        code: None,
-        handoff_id: None,
-    };
+    let ask = || rollback(Some(false));
     let dry = scene.engine.roll_back(ROUTE.into(), ask(), true, rita()).unwrap().unwrap();
     assert_eq!((dry.sequence, dry.plan.rolled_back.len()), (None, 1));
     assert_eq!(scene.record().stage, Stage::Live, "a dry run changes nothing");
@@ -160,13 +148,7 @@ fn another_primary_is_another_route_and_a_rollback_brings_the_old_one_back() {
     scene.engine.put_in_force_and_wait(scene.rules.clone()).unwrap();
     assert_eq!(scene.record().stage, Stage::Dev, "swapping a live route's primary: no longer live");
     assert_eq!(scene.record().passes.len(), 0);
-    let ask = RollbackAsk {
-        by: RollbackBy::Operator("rita".into()),
-        block: Some(false),
-        reason: "no".into(),
-        code: None,
-        handoff_id: None,
-    };
+    let ask = rollback(Some(false));
     scene.engine.roll_back(ROUTE.into(), ask, false, rita()).unwrap().unwrap();
     let pinned = scene.engine.overlaid_policies().unwrap();
     assert_eq!(pinned.route(ROUTE).unwrap().primary_agent_id, "crypto-sage");
