@@ -48,7 +48,8 @@ pub(super) struct Line {
     /// What others appended while a batch was on its way, which is too late with that.
     news: Vec<Entry>,
     writing: bool,
-    gathering: Gathering,
+    /// Who is waited for before the next batch; nobody where the ledger is not shared.
+    gathering: Option<Gathering>,
     /// The writer was overtaken and may be keeping its turn for us.
     has_turn: bool,
     stopping: bool,
@@ -198,7 +199,7 @@ impl Line {
             again: VecDeque::new(),
             news: Vec::new(),
             writing: false,
-            gathering: Gathering::default(),
+            gathering: is_shared.then(Gathering::default),
             has_turn: false,
             stopping: false,
             stuck: None,
@@ -257,10 +258,10 @@ impl Line {
 
     /// How much longer to wait for those who were answered just now. Only an append to a database takes long enough for that.
     fn gathers_for(&mut self) -> Option<Duration> {
-        if !self.is_shared || !self.has_room() || self.stopping {
+        if !self.has_room() || self.stopping {
             return None;
         }
-        self.gathering.left(Instant::now(), self.waiting.len())
+        self.gathering.as_mut()?.left(Instant::now(), self.waiting.len())
     }
 
     fn has_room(&self) -> bool {
@@ -281,8 +282,8 @@ impl Line {
                     self.room = room;
                 }
                 self.desk.lock().keep();
-                if self.is_shared {
-                    self.gathering.begins(Instant::now(), self.waiting.len());
+                if let Some(gathering) = &mut self.gathering {
+                    gathering.begins(Instant::now(), self.waiting.len());
                 }
                 if !self.news.is_empty() {
                     let news = std::mem::take(&mut self.news);
@@ -482,8 +483,8 @@ impl Line {
         drop(sequencer);
         (self.writing, self.has_turn) = (true, false);
         let waiting = std::mem::take(&mut self.waiting);
-        if self.is_shared {
-            self.gathering.sends(Instant::now(), waiting.len());
+        if let Some(gathering) = &mut self.gathering {
+            gathering.sends(Instant::now(), waiting.len());
         }
         Some(Job { after: full.after(), batch: Some(full), waiting })
     }

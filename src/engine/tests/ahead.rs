@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::TryRecvError;
 
+use super::failing::gated;
 use super::*;
 use crate::ledger::{Entry, Follower, Notice};
 
@@ -21,8 +22,8 @@ fn an_answer_is_made_ready_when_it_is_durable_and_leaves_when_it_is_shown() {
     let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
     let (say, words) = channel();
     let (let_go, slow) = channel();
-    let log = Gated { log: open(directory.path()), words };
-    let setup = Setup::new(Box::new(log), None, Box::new(world.clone())).followed_by(Box::new(Slow(slow)));
+    let setup = Setup::new(gated(directory.path(), words), None, Box::new(world.clone()))
+        .followed_by(Box::new(Slow(slow)));
     let engine = EngineHandle::start(setup, std::iter::empty()).unwrap();
     let submit = |id: &str| {
         let ((ahead, durable), (sender, shown)) = (channel(), channel());

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use super::failing::gated;
 use super::*;
 use crate::ledger::{Entry, Follower, Notice};
 
@@ -66,8 +67,7 @@ fn nobody_else_is_woken_for_one_who_comes_alone() {
 fn one_who_is_not_alone_goes_into_the_line_and_is_decided_there() {
     let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
     let (say, words) = channel();
-    let log = Gated { log: open(directory.path()), words };
-    let engine = start_with(Box::new(log), None, directory.path(), &world);
+    let engine = start_with(gated(directory.path(), words), None, directory.path(), &world);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| decide_alone(&engine, "hs_alone_001", &world));
         while engine.waiting() == 0 {

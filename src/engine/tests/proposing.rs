@@ -1,5 +1,6 @@
 //! A changed policy set that waits for a person's yes, where the gateway asks first.
 
+use super::failing::gated;
 use super::*;
 use crate::proof::Digest;
 use crate::proposal::{PolicyAnswered, PolicyProposed, Unanswerable};
@@ -134,8 +135,7 @@ fn a_set_that_replaces_another_needs_the_yes_that_goes_with_it() {
 fn an_approval_that_is_not_durable_is_none() {
     let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
     let (say, words) = channel();
-    let log = Gated { log: open(directory.path()), words };
-    let engine = asking(Box::new(log), directory.path(), &world);
+    let engine = asking(gated(directory.path(), words), directory.path(), &world);
     let (first, second) = (set("first.execution-plane.v1"), set("second.execution-plane.v1"));
     [true, true].into_iter().for_each(|word| say.send(word).unwrap());
     engine.put_in_force_and_wait(rules(&first)).unwrap();

@@ -1,5 +1,6 @@
 //! Messages over A2A: claimed with what they do, given back with it, and remembered.
 
+use super::failing::gated;
 use super::*;
 use crate::ledger::Entry;
 use crate::proof::Digest;
@@ -153,8 +154,7 @@ fn a_task_without_a_task_spec_is_gone_on_with_once_and_by_its_own_caller() {
 fn what_cannot_be_made_durable_was_not_said() {
     let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
     let (word, words) = channel();
-    let log = Gated { log: open(directory.path()), words };
-    let engine = start_with(Box::new(log), None, directory.path(), &world);
+    let engine = start_with(gated(directory.path(), words), None, directory.path(), &world);
     let spec = handoff("hs_00000001", "key-00000001");
     word.send(false).unwrap();
     assert!(matches!(say(&engine, handing("m1", &spec, None, &world)), Err(EngineFault::NotDurable(_))));
