@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `SECONDS` | how long each run takes, 3 if not given |
 //! | `--rounds N`, `--connections N,N` | 3; 1,16,64,256 |
+//! | `--only NAME,NAME` | of `check`, `submit` and `send` only these |
 //! | `--service NAME=COMMAND` | a durable service: a shell command that gets PORT, HANDOFFD_WORKSPACE and TOKENS |
 //! | `--engine NAME=COMMAND` | one that only judges |
 //! | `--build NAME=PROGRAM` | durable submits to another build of handoffd, for before and after in one run |

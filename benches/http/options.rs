@@ -12,6 +12,8 @@ pub(crate) struct Options {
     pub(crate) seconds: f64,
     pub(crate) rounds: usize,
     pub(crate) connections: Vec<usize>,
+    /// Of our own rows those with these names, beside the bare handler; all, where there are none.
+    pub(crate) only: Vec<String>,
     pub(crate) peers: Vec<Peer>,
     /// Other builds of handoffd: a name and a program each.
     pub(crate) builds: Vec<(String, String)>,
@@ -26,6 +28,7 @@ impl Options {
             seconds: 3.0,
             rounds: 3,
             connections: vec![1, 16, 64, 256],
+            only: Vec::new(),
             peers: Vec::new(),
             builds: Vec::new(),
             postgres: false,
@@ -40,6 +43,7 @@ impl Options {
                 "--connections" => {
                     options.connections = value().split(',').map(|number| number.parse().unwrap()).collect();
                 }
+                "--only" => options.only.extend(value().split(',').map(str::to_owned)),
                 "--service" => options.peers.push(Peer::new(&value(), true)),
                 "--engine" => options.peers.push(Peer::new(&value(), false)),
                 "--build" => {

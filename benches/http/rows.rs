@@ -63,8 +63,9 @@ impl Run {
 impl Row {
     /// Starts everything anew, sees that it works, and warms it up. The limit comes first.
     pub(crate) fn start_all(options: &Options, connections: usize) -> Vec<Self> {
-        let mut rows =
-            vec![Self::bare(), Self::daemon("check"), Self::daemon("submit"), Self::daemon("send")];
+        let mut rows = vec![Self::bare()];
+        let is_wanted = |name: &&str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+        rows.extend(["check", "submit", "send"].into_iter().filter(is_wanted).map(Self::daemon));
         rows.extend(options.builds.iter().map(|(name, program)| Self::build(name, program)));
         rows.extend(options.peers.iter().map(Self::peer));
         let warm_up = |row: &Self| {
