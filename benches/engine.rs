@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Report, Ruling, Setup, ViewsPast};
 use handoffd::gateway::Gateway;
-use handoffd::ledger::{Entries, Entry, Follower, Log as _, Notice, RealDisk, SegmentLog, Source};
+use handoffd::ledger::{Entries, Entry, Follower, Log as _, Notice, RealDisk, Seals, SegmentLog, Source};
 use handoffd::os::world::RealWorld;
 use handoffd::policy::{PolicySet, Workspace};
 use handoffd::state::{Publisher, StateFollower, StateView};
@@ -111,7 +111,9 @@ struct Run {
 /// The log of a workspace's memory, as the gateway opens it.
 fn open(memory: &Path) -> SegmentLog {
     let (ledger, journal) = (memory.join("ledger"), memory.join("journal"));
-    SegmentLog::open_with_journal(Arc::new(RealDisk), &ledger, &journal, "gw_bench", &[]).unwrap().0
+    SegmentLog::open_with_journal(Arc::new(RealDisk), &ledger, &journal, "gw_bench", &[], Seals::default())
+        .unwrap()
+        .0
 }
 
 fn start(directory: &Path, state: bool) -> EngineHandle {

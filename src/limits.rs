@@ -354,6 +354,9 @@ pub const SNAPSHOT_ENTRIES: u64 = 50_000;
 pub const SNAPSHOT_BYTES_PER_ENTRY: u64 = 128;
 pub const SNAPSHOT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// What is kept of full segments between two starts: some hundred thousand of them.
+pub const SEALS_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 /// Entries that the views may be behind before the writer waits for them.
 pub const VIEW_ENTRIES_BEHIND_MAX: u64 = 30_000;
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, Ruling, Setup};
 use handoffd::gates::Decision;
-use handoffd::ledger::{Entries, Log as _, RealDisk, SegmentLog};
+use handoffd::ledger::{Entries, Log as _, RealDisk, Seals, SegmentLog};
 use handoffd::os::world::RealWorld;
 use handoffd::policy::Workspace;
 use handoffd::timestamp::Timestamp;
@@ -35,8 +35,15 @@ fn segments(directory: &Path) -> PathBuf {
 
 fn open(directory: &Path) -> SegmentLog {
     let (segments, journal) = (segments(directory), directory.join("journal"));
-    let (log, _torn) =
-        SegmentLog::open_with_journal(Arc::new(RealDisk), &segments, &journal, "gw_crash", &[]).unwrap();
+    let (log, _torn) = SegmentLog::open_with_journal(
+        Arc::new(RealDisk),
+        &segments,
+        &journal,
+        "gw_crash",
+        &[],
+        Seals::default(),
+    )
+    .unwrap();
     log.with_segment_bytes_max(256 * 1024)
 }
 

@@ -67,6 +67,11 @@ impl Files {
         self.following.join("state.snapshot")
     }
 
+    /// What full segments were like when they were last known to be good.
+    pub fn seals(&self) -> PathBuf {
+        self.following.join("seals")
+    }
+
     /// There while nothing may be appended to the segments.
     pub fn closed(&self) -> PathBuf {
         self.memory.join("ledger.closed")
@@ -124,6 +129,7 @@ impl Files {
             own.state_snapshot(),
             own.views(),
             own.journal(),
+            own.seals(),
             own.closed(),
             own.policy_files(),
         ];

@@ -19,6 +19,7 @@ mod probe;
 mod promotion;
 mod remembering;
 mod rules;
+mod seals;
 mod sharing;
 mod sink;
 mod snapshots;
@@ -63,6 +64,7 @@ use crate::views::{Reader, ViewsFault};
 use checkpoints::Checkpointer;
 use hub::HubFollower;
 use opened::Opened;
+use seals::SealKeeper;
 use snapshots::Snapshots;
 use views::{FollowedFile, Following, ViewsFollower, follow};
 
@@ -183,7 +185,8 @@ impl std::fmt::Display for GatewayFault {
             }
             Self::Ledger(fault) => write!(f, "{fault}"),
             Self::Forgotten { path, fault } => {
-                write!(f, "{fault}: {} has seen it; ", path.display())?;
+                let what = if matches!(fault, OpenFault::Damaged { .. }) { "one behind it" } else { "it" };
+                write!(f, "{fault}: {} has seen {what}; ", path.display())?;
                 let is_state = path.file_name().is_some_and(|name| name == "orchestration-state.json");
                 if is_state && matches!(fault, OpenFault::Different { .. }) {
                     write!(f, "if somebody edited that file, {RESTORE}; otherwise ")?;
@@ -265,7 +268,7 @@ impl Gateway {
             return Err(GatewayFault::LostKey(files.gateway_key()));
         }
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
-        let Opened { log, source: ledger, last_timestamp, torn, remembered, epoch } =
+        let Opened { log, source: ledger, last_timestamp, torn, remembered, epoch, seals } =
             opened::open(&files, &opening.ledger, &seed)?;
         let (topic_id, head, keeping) = (log.topic_id().to_owned(), log.head(), log.keeping());
         let behind =
@@ -293,6 +296,11 @@ impl Gateway {
             follow(&files, &ledger, &topic_id, head, snapshots(), tell)?;
         // Counted from the checkpoint and not from this start, so that being killed often does not put the next one off.
         let follower = Checkpointer::new(state, &topic_id, remembered, files.checkpoint(), seed.clone());
+        let (seal_path, seal_seed) = (files.seals(), seed.clone());
+        let seals = seals::Keeping { seals, topic_id: topic_id.clone(), path: seal_path, seed: seal_seed };
+        // Before anything is decided: a start that is killed soon does not have to read as much again.
+        seals.write();
+        let follower = SealKeeper::new(follower, seals);
         let follower = ViewsFollower { next: follower, feed, progress: progress.clone() };
         let follower = HubFollower { next: follower, hub: hub.clone() };
         let unread = |fault: ViewsFault| GatewayFault::Io { path: files.views(), why: fault.to_string() };

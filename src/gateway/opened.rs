@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Files, GatewayFault, closed, new_topic_id, read_checkpoint, remembering};
+use super::{Files, GatewayFault, closed, new_topic_id, public_key, read_checkpoint, remembering, seals};
 use crate::engine::EpochFacts;
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog};
 use crate::ledger::{
-    Closing, Head, Log, MemoryLog, OpenFault, RealDisk, SegmentLog, Source, Torn, gateway_key_id, name_of_log,
+    Closing, Head, Log, MemoryLog, OpenFault, RealDisk, Seals, SegmentLog, Source, Torn, gateway_key_id,
+    name_of_log,
 };
 use crate::proof::Seed;
 use crate::settings::LedgerUrl;
@@ -22,6 +23,8 @@ pub(super) struct Opened {
     pub(super) remembered: Option<Head>,
     /// The epoch that has to begin before anything else is appended.
     pub(super) epoch: Option<Epoch>,
+    /// Of a ledger in files.
+    pub(super) seals: Seals,
 }
 
 /// An epoch that settles what a database has lost.
@@ -44,17 +47,26 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
             let known_as = name_of_log(&files.ledger(), &files.journal()).map_err(GatewayFault::Ledger)?;
             let records = remembering::of_files(files, Some(&seed.public_hex()), known_as.as_deref())?;
             let heads: Vec<Head> = records.iter().map(|record| record.head).collect();
-            let (log, torn) =
-                open_files(files, &topic_id, &heads).map_err(|fault| remembering::blame(fault, &records))?;
+            let seals = seals::read(files, known_as.as_deref(), &seed.public_hex());
+            let (log, torn) = open_files(files, &topic_id, &heads, seals.clone())
+                .map_err(|fault| remembering::blame(fault, &records))?;
+            if seals.read_through() > 0 {
+                let segments = seals.read_through();
+                tracing::info!(
+                    segments,
+                    "read full segments through that were touched since, or are new here"
+                );
+            }
             let (last_timestamp, source) = (log.last_timestamp(), Source::files(&files.ledger()));
             remembering::hold_files(&source, &records)?;
-            Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None })
+            Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None, seals })
         }
         LedgerUrl::Memory => {
             let log = MemoryLog::new(&topic_id);
             let source = Source::Memory(log.store().clone());
             let (last_timestamp, torn, remembered) = (None, None, remembered(files, seed)?);
-            Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None })
+            let (epoch, seals) = (None, Seals::default());
+            Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch, seals })
         }
         LedgerUrl::Postgres(url) => {
             // Whoever has a ledger, or has followed one, was given the wrong address, or has to copy it first.
@@ -83,7 +95,8 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
             let log = log.keeping_turns().noting_losses_of(&gateway_key_id(&seed.public_hex()));
             let (last_timestamp, source) = (log.last_timestamp(), Source::Database(database.clone()));
             let epoch = epoch.zip(mark).map(|(facts, mark)| Epoch { facts, database, mark });
-            Ok(Opened { log: Box::new(log), source, last_timestamp, torn: None, remembered, epoch })
+            let (torn, seals) = (None, Seals::default());
+            Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch, seals })
         }
     }
 }
@@ -92,16 +105,20 @@ fn open_files(
     files: &Files,
     topic_id: &str,
     remembered: &[Head],
+    seals: Seals,
 ) -> Result<(SegmentLog, Option<Torn>), OpenFault> {
-    SegmentLog::open_with_journal(Arc::new(RealDisk), &files.ledger(), &files.journal(), topic_id, remembered)
+    let (disk, directory, journal) = (Arc::new(RealDisk), files.ledger(), files.journal());
+    SegmentLog::open_with_journal(disk, &directory, &journal, topic_id, remembered, seals)
 }
 
 /// Puts back into the segments what a power cut took from them and the journal has, for those who read the segments
 /// alone. Whoever asks for it holds the workspace. What others remember is not asked: a start still does.
 pub(super) fn settle_journal(files: &Files) -> Result<(), OpenFault> {
     if files.journal().exists() {
+        let topic_id = name_of_log(&files.ledger(), &files.journal())?;
+        let public_hex = public_key(files).unwrap_or_default();
         // The ledger has a name already: nothing is in a journal before there is an entry.
-        open_files(files, "", &[])?;
+        open_files(files, "", &[], seals::read(files, topic_id.as_deref(), &public_hex))?;
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use super::disk::{Disk, DiskFile, FileIdentity, FilePlace};
 use super::journal::Journal;
 use super::purge::ASIDE;
 use super::recovery::OpenFault;
+use super::seals::{Seal, Seals};
 use super::stirring::{Judged, Stirring};
 use super::{AppendFault, Log};
 use crate::timestamp::Timestamp;
@@ -32,6 +33,8 @@ pub struct SegmentLog {
     last_timestamp: Option<Timestamp>,
     /// Segments that are full, as they were left, in order.
     sealed: Vec<Sealed>,
+    /// The same for whoever keeps it over a restart.
+    seals: Seals,
     /// Whether somebody touched one of them.
     stirring: Stirring,
     /// The file that was last read through and found to be another's work.
@@ -178,8 +181,18 @@ impl SegmentLog {
             let identity = segment.file.identity()?;
             self.sealed.push(Sealed { path: segment.path.clone(), identity, head: self.journaled.after });
             self.current = None;
+            self.tell_seals();
         }
         Ok(())
+    }
+
+    fn tell_seals(&self) {
+        let mut after = Head::genesis(&self.topic_id);
+        let seals = self.sealed.iter().map(|sealed| {
+            let after = std::mem::replace(&mut after, sealed.head);
+            Seal::new(after, sealed.head, &sealed.identity)
+        });
+        self.seals.set(seals.collect());
     }
 
     /// Has the segment that is appended to hold by itself what the journal held for it.

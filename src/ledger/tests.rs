@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 mod journaling;
 mod reading;
 mod retention;
+mod sealing;
 mod stirring;
 mod tailing;
 

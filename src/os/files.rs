@@ -125,12 +125,15 @@ pub(crate) struct Stamp {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
+    /// Moves with every change, and whoever sets the other time back moves it again.
+    changed: (i64, i64),
 }
 
 impl From<fs::Metadata> for Stamp {
     fn from(metadata: fs::Metadata) -> Self {
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Self { inode: metadata.ino(), bytes: metadata.len(), modified }
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Self { inode: metadata.ino(), bytes: metadata.len(), modified, changed }
     }
 }
 
@@ -164,7 +167,6 @@ pub(crate) fn replace_unsynced(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
         opened => opened?,
     };
     file.write_all(bytes)?;
-    let stamp = Stamp::from(file.metadata()?);
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     match renameat_with(CWD, &aside, CWD, path, RenameFlags::EXCHANGE) {
         Ok(()) => drop(fs::remove_file(&aside)),
@@ -172,7 +174,8 @@ pub(crate) fn replace_unsynced(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
         #[expect(clippy::disallowed_methods, reason = "the one place that renames")]
         Err(_) => fs::rename(&aside, path)?,
     }
-    Ok(stamp)
+    // Another name is a change, too.
+    file.metadata().map(Stamp::from)
 }
 
 /// What is free for us on the disk that a path is on.

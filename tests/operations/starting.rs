@@ -101,6 +101,7 @@ fn the_example_is_for_a_workspace_that_nobody_has_used() {
         "memory/state.snapshot",
         "memory/views.db",
         "memory/journal",
+        "memory/seals",
         "memory/ledger.closed",
         "memory/policy-files.json",
     ] {

@@ -17,10 +17,11 @@ use crate::limits;
 use crate::os::files;
 
 /// What belongs to a gateway; a workspace that has any of it is somebody's.
-const TAKEN: [&str; 10] = [
+const TAKEN: [&str; 11] = [
     LEDGER,
     "journal",
     "state.snapshot",
+    "seals",
     CHECKPOINT,
     GATEWAY_KEY,
     "keyring.json",

@@ -12,6 +12,7 @@ use crate::ledger::disk::{Disk, hold, make_directory};
 use crate::ledger::journal::{Journal, Left, left};
 use crate::ledger::purge::ASIDE;
 use crate::ledger::recovery::{OpenFault, Torn, scan, set_aside};
+use crate::ledger::seals::{Seal, Seals};
 use crate::ledger::stirring::{Judged, Stirring};
 use crate::ledger::{line, search};
 use crate::limits;
@@ -28,19 +29,20 @@ impl SegmentLog {
         new_topic_id: &str,
         remembered: &[Head],
     ) -> Result<(Self, Option<Torn>), OpenFault> {
-        Self::open_at(disk, directory, None, new_topic_id, remembered)
+        Self::open_at(disk, directory, None, new_topic_id, remembered, Seals::default())
     }
 
     /// The same with a journal at a path beside the directory, which is read for what a power cut took from the last
-    /// segment.
+    /// segment. Full segments that look as their seals say are not read through; from here on the log keeps those.
     pub fn open_with_journal(
         disk: Arc<dyn Disk>,
         directory: &Path,
         journal: &Path,
         new_topic_id: &str,
         remembered: &[Head],
+        seals: Seals,
     ) -> Result<(Self, Option<Torn>), OpenFault> {
-        Self::open_at(disk, directory, Some(Journal::at(journal)), new_topic_id, remembered)
+        Self::open_at(disk, directory, Some(Journal::at(journal)), new_topic_id, remembered, seals)
     }
 
     fn open_at(
@@ -49,6 +51,7 @@ impl SegmentLog {
         mut journal: Option<Journal>,
         new_topic_id: &str,
         remembered: &[Head],
+        seals: Seals,
     ) -> Result<(Self, Option<Torn>), OpenFault> {
         make_directory(&*disk, directory).map_err(io_at(directory))?;
         // Until it is open: which segment is the one to write to is not settled before.
@@ -68,6 +71,7 @@ impl SegmentLog {
             head,
             last_timestamp: None,
             sealed: Vec::new(),
+            seals,
             stirring,
             judged: Judged::default(),
             current: None,
@@ -80,10 +84,9 @@ impl SegmentLog {
         let last = segments.pop();
         for (first, path) in segments {
             log.follows_on(first, &path)?;
-            let identity = log.disk.identity(&path).map_err(io_at(&path))?;
-            (log.topic_id, log.head, log.last_timestamp) = last_commit(&path)?;
-            log.sealed.push(Sealed { path, identity, head: log.head });
+            log.open_full(path, remembered)?;
         }
+        log.tell_seals();
         let torn = log.open_last(last, journal.as_ref(), remembered)?;
         if let Some(beyond) = remembered.iter().find(|head| head.sequence > log.head.sequence) {
             return Err(OpenFault::Truncated { sequence: log.head.sequence, expected: beyond.sequence });
@@ -98,6 +101,47 @@ impl SegmentLog {
     fn follows_on(&self, first: u64, path: &Path) -> Result<(), OpenFault> {
         let expected = self.head.sequence + 1;
         if first == expected { Ok(()) } else { Err(OpenFault::Gap { segment: name_of(path), expected }) }
+    }
+
+    /// Takes a full segment as it is if it looks as it did when it was good, and reads it through otherwise.
+    fn open_full(&mut self, path: PathBuf, remembered: &[Head]) -> Result<(), OpenFault> {
+        let identity = self.disk.identity(&path).map_err(io_at(&path))?;
+        let (topic_id, head, last_timestamp) = last_commit(&path)?;
+        if self.head.sequence == 0 {
+            self.head = Head::genesis(&topic_id);
+            self.topic_id = topic_id;
+        }
+        let seal = self.seals.behind(self.head.sequence);
+        if seal != Some(Seal::new(self.head, head, &identity)) {
+            self.read_full(&path, head, remembered)?;
+            if let Some(seal) = seal.filter(|seal| seal.head != head) {
+                // A chain by itself, and not the one that was here.
+                return Err(OpenFault::Different { sequence: seal.head.sequence });
+            }
+        }
+        (self.head, self.last_timestamp) = (head, last_timestamp);
+        self.sealed.push(Sealed { path, identity, head });
+        Ok(())
+    }
+
+    /// Reads a full segment through, from the first line to the last: it must end with this entry.
+    fn read_full(&self, path: &Path, head: Head, remembered: &[Head]) -> Result<(), OpenFault> {
+        let (text, _) = self.disk.read(path).map_err(io_at(path))?;
+        let mut different = None;
+        let scan = scan(&text, &self.topic_id, self.head, |head| {
+            if remembered.iter().any(|other| other.sequence == head.sequence && *other != head) {
+                different = Some(head.sequence);
+            }
+        });
+        if let Some(sequence) = different {
+            return Err(OpenFault::Different { sequence });
+        }
+        if scan.bad_line.is_some() || scan.durable_bytes != text.len() as u64 || scan.head != head {
+            let line = scan.bad_line.unwrap_or_default();
+            return Err(OpenFault::Damaged { segment: name_of(path), line, after: scan.head.sequence });
+        }
+        self.seals.has_read_one();
+        Ok(())
     }
 
     /// Reads the last segment through, sets a torn tail aside, puts back what the journal has and it has not, and gets

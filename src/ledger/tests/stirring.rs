@@ -27,12 +27,18 @@ type Change = (&'static str, fn(&Path));
 
 #[test]
 fn a_full_segment_that_somebody_touched_is_noticed_by_the_next_append() {
-    let changes: [Change; 6] = [
+    let changes: [Change; 7] = [
         ("deleted", |path| fs::remove_file(path).unwrap()),
         ("moved away", |path| rename(path, &path.with_extension("moved.torn"))),
         ("cut", |path| fs::File::options().write(true).open(path).unwrap().set_len(9).unwrap()),
         ("emptied", |path| overwrite(path, b"")),
         ("written over", |path| overwrite(path, fs::read(path).unwrap().to_ascii_uppercase())),
+        ("written over, and its time set back", |path| {
+            let modified = fs::metadata(path).unwrap().modified().unwrap();
+            overwrite(path, fs::read(path).unwrap().to_ascii_uppercase());
+            let file = fs::File::options().append(true).open(path).unwrap();
+            file.set_times(fs::FileTimes::new().set_modified(modified)).unwrap();
+        }),
         ("replaced", |path| {
             let copy = path.with_extension("copy.torn");
             fs::copy(path, &copy).unwrap();
@@ -63,6 +69,19 @@ fn what_is_put_back_as_it_was_is_taken_again() {
     assert!(matches!(append(&mut log, "gone", 1), Err(AppendFault::Tampered(_))));
     rename(&aside, &path);
     append(&mut log, "back", 1).unwrap();
+}
+
+#[test]
+fn a_full_segment_whose_mode_or_name_changed_is_read_and_taken() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = settled(Arc::new(RealDisk), directory.path(), 2);
+    for path in segments(directory.path()) {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        append(&mut log, "mode", 1).unwrap();
+        fs::hard_link(&path, path.with_extension("link.torn")).unwrap();
+        append(&mut log, "name", 1).unwrap();
+    }
 }
 
 #[test]
