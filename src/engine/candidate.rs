@@ -176,11 +176,11 @@ impl Candidate {
 
     /// Does the verdict still hold, under what is in force and at this time?
     ///
-    /// Keys are compared as the very same ring: one that was revoked leaves the policy set's digest as it was.
+    /// Both are compared as the very same ones: a key that was revoked, or routes that a rollback restored, leave the
+    /// policy set's digest as it was.
     pub(super) fn still_holds(&self, in_force: Option<&InForce>, now: Timestamp) -> bool {
         let same = in_force.is_none_or(|in_force| {
-            in_force.policies.digest() == self.verdict.policy_digest()
-                && (!in_force.overlaid || Arc::ptr_eq(&in_force.policies, &self.ruling.policies))
+            Arc::ptr_eq(&in_force.policies, &self.ruling.policies)
                 && Arc::ptr_eq(&in_force.keyring, &self.ruling.keyring)
         });
         same && self.verdict.holds_until().is_none_or(|until| now < until)

@@ -73,7 +73,7 @@ use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
 use health::Health;
 use line::LineDesk;
-use routing::Overlay;
+use routing::Governing;
 use sequencer::{Sequencer, Terms};
 use shown::Shown;
 use standing::Putting;
@@ -256,7 +256,7 @@ struct Shared {
     health: Arc<Health>,
     desk: Arc<SequencerDesk>,
     line: Arc<LineDesk>,
-    overlay: Arc<Overlay>,
+    governing: Arc<Governing>,
     shown: Arc<Shown>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -288,12 +288,12 @@ impl EngineHandle {
         let sequencer = Sequencer::rebuild(topic_id, head, last_timestamp, past, terms, history, world)?;
         let health = Arc::new(Health::at(log.head().sequence, last_timestamp, log.keeping()));
         let watch = Watch { health: health.clone(), observer };
-        let (overlay, shown) = (sequencer.watch_overlay(), sequencer.watch());
+        let (governing, shown) = (sequencer.watch_governing(), sequencer.watch());
         let desk = Arc::new(SequencerDesk::new(sequencer));
         let spawned = threads::spawn(desk.clone(), log, follower, watch, inbox.clone(), messages);
         let (line, threads) = spawned.map_err(|error| EngineFault::NotDurable(error.to_string()))?;
         let threads = Mutex::new(threads);
-        let shared = Shared { inbox, waiting, waiting_max, health, desk, line, overlay, shown, threads };
+        let shared = Shared { inbox, waiting, waiting_max, health, desk, line, governing, shown, threads };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -429,8 +429,14 @@ impl EngineHandle {
         self.overlaid_policies().unwrap_or_else(|| files.clone())
     }
 
+    /// What a decision and the dispatch that goes with it rest on now. `known` is what the asker read before: the
+    /// sequencer may have decided by something newer already.
+    pub fn governing(&self, known: &Arc<InForce>) -> Arc<InForce> {
+        self.shared.governing.now(known)
+    }
+
     fn overlaid_policies(&self) -> Option<Arc<PolicySet>> {
-        self.shared.overlay.get()
+        self.shared.governing.overlaid()
     }
 
     /// For how long it is not known whether others have appended what is not seen here; nothing where nobody else does.

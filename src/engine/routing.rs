@@ -3,12 +3,13 @@
 //! What a route is and what follows for it is `promotion`'s to say; here it is written down, in the order of
 //! everything else. INVARIANT (rollback wins): a gate's answer that was evaluated before a rollback is not recorded.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::act::Asking;
 use super::own::Noted;
 use super::sequencer::Sequencer;
+use super::standing::InForce;
 use super::task::Task;
 use super::{EngineFault, EngineHandle};
 use crate::contract::{Mode, Word as _};
@@ -46,26 +47,39 @@ impl Default for PromotionRules {
     }
 }
 
-/// The policy set with the routes that a rollback restored over those of the files, for whoever builds answers: asked
-/// with every one of them, so that nothing is locked while there is none.
+/// What the sequencer decides by, for whoever builds answers: asked with every one of them, so that nothing is locked
+/// where it is what the asker has at hand.
 #[derive(Debug, Default)]
-pub(super) struct Overlay {
-    is_there: AtomicBool,
-    policies: Mutex<Option<Arc<PolicySet>>>,
+pub(super) struct Governing {
+    /// Where it lies in memory; nothing else can lie there while somebody has it.
+    at: AtomicUsize,
+    is_overlaid: AtomicBool,
+    in_force: Mutex<Option<Arc<InForce>>>,
 }
 
-impl Overlay {
-    pub(super) fn get(&self) -> Option<Arc<PolicySet>> {
-        if !self.is_there.load(Ordering::Acquire) {
-            return None;
+impl Governing {
+    /// What is in force, to somebody who knows what was.
+    pub(super) fn now(&self, known: &Arc<InForce>) -> Arc<InForce> {
+        if self.at.load(Ordering::Acquire) == Arc::as_ptr(known).addr() {
+            return known.clone();
         }
-        self.policies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| known.clone())
     }
 
-    pub(super) fn set(&self, policies: Option<Arc<PolicySet>>) {
-        let mut held = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_there.store(policies.is_some(), Ordering::Release);
-        *held = policies;
+    /// The policy set with the routes that a rollback restored over those of the files; nothing where none were.
+    pub(super) fn overlaid(&self) -> Option<Arc<PolicySet>> {
+        if !self.is_overlaid.load(Ordering::Acquire) {
+            return None;
+        }
+        let in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        in_force.as_ref().filter(|in_force| in_force.overlaid).map(|in_force| in_force.policies.clone())
+    }
+
+    pub(super) fn set(&self, in_force: Arc<InForce>) {
+        let mut held = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_overlaid.store(in_force.overlaid, Ordering::Release);
+        self.at.store(Arc::as_ptr(&in_force).addr(), Ordering::Release);
+        *held = Some(in_force);
     }
 }
 

@@ -12,7 +12,7 @@ use super::past::Past;
 use super::record::{Decided, DryRun};
 use super::recording::{Ruled, outcomes};
 use super::replay::{self, Replay};
-use super::routing::{Overlay, PromotionRules, mode_of};
+use super::routing::{Governing, PromotionRules, mode_of};
 use super::shown::Shown;
 use super::standing::{Changes, InForce, Putting, Standing};
 use super::{EngineFault, World};
@@ -45,7 +45,7 @@ pub(super) struct Sequencer {
     approval_wait_s: i64,
     keeping: Keeping,
     asks_first: bool,
-    overlay: Arc<Overlay>,
+    governing: Arc<Governing>,
     /// The time of the last entry, written or not: what a dry run goes by.
     tip: Option<Timestamp>,
     deadlines: Deadlines,
@@ -143,7 +143,7 @@ impl Sequencer {
             approval_wait_s,
             keeping,
             asks_first,
-            overlay: Arc::default(),
+            governing: Arc::default(),
             tip: last_timestamp,
             deadlines,
             looked: Looked::default(),
@@ -170,8 +170,8 @@ impl Sequencer {
     }
 
     /// What those who build answers look at.
-    pub(super) fn watch_overlay(&self) -> Arc<Overlay> {
-        self.overlay.clone()
+    pub(super) fn watch_governing(&self) -> Arc<Governing> {
+        self.governing.clone()
     }
 
     /// What doors look at.
@@ -195,7 +195,6 @@ impl Sequencer {
     /// Puts routes in force that a rollback restored, over those of the files; nothing puts the files' back.
     pub(super) fn overlay(&mut self, overlaid: Option<Arc<PolicySet>>) {
         let (Some(in_force), Some(table)) = (&self.in_force, &self.table) else { return };
-        self.overlay.set(overlaid.clone());
         let policies = overlaid.clone().unwrap_or_else(|| table.clone());
         if Arc::ptr_eq(&policies, &in_force.policies) {
             return;
@@ -210,7 +209,7 @@ impl Sequencer {
             overlaid: overlaid.is_some(),
             consent: consent.clone(),
         };
-        self.in_force = Some(Arc::new(laid));
+        self.governs(Arc::new(laid));
         for standing in self.standing.each() {
             standing.carry_over(self.in_force.as_ref());
         }
@@ -259,6 +258,11 @@ impl Sequencer {
         !self.deadlines.is_empty()
     }
 
+    fn governs(&mut self, in_force: Arc<InForce>) {
+        self.governing.set(in_force.clone());
+        self.in_force = Some(in_force);
+    }
+
     /// From now on candidates are judged by this.
     pub(super) fn put_in_force(
         &mut self,
@@ -267,7 +271,7 @@ impl Sequencer {
         batch: &mut BatchBuilder<'_>,
     ) -> Result<(), EngineFault> {
         self.table = Some(in_force.policies.clone());
-        self.in_force = Some(in_force.clone());
+        self.governs(in_force.clone());
         if self.keeping == Keeping::Shared {
             let changes = self.standing.building.adopt_shared(&in_force, putting, self.asks_first);
             self.compare();

@@ -16,12 +16,13 @@ use super::problem::{Kind, Problem};
 use crate::answer::{Answer, Outfit};
 use crate::callers::{Caller, Role};
 use crate::contract::TaskSpec;
-use crate::engine::{Asker, Candidate, Decided, DryRun, EngineFault, Here, Ruling};
+use crate::engine::{Asker, Candidate, Decided, DryRun, EngineFault, Here, InForce, Ruling};
 use crate::gates::{Code, Decision, Reason};
 use crate::gateway::{Gateway, Rules};
 use crate::json::read;
 use crate::limits;
 use crate::os::clock;
+use crate::policy::PolicySet;
 use crate::wire::StreamId;
 
 /// `POST /v1/handoffs`.
@@ -202,11 +203,11 @@ pub(super) fn answer(
     rules: &Rules,
     gateway: &Gateway,
 ) -> Answer {
-    // What a rollback restored counts over the file, in what is sent out too.
-    let policies = gateway.engine().policies_over(&rules.in_force.policies);
+    let governing = gateway.engine().governing(&rules.in_force);
     let outfit = Outfit {
-        policies: &policies,
-        keyring: &rules.in_force.keyring,
+        policies: dispatched_by(decided, &rules.in_force, &governing),
+        // A key that was taken away signs nothing any more.
+        keyring: &governing.keyring,
         seed: gateway.seed(),
         topic_id: gateway.topic_id(),
         now: clock::now(),
@@ -216,6 +217,16 @@ pub(super) fn answer(
     } else {
         Answer::of_decided(decided, None, &outfit)
     }
+}
+
+/// The set in whose form a handoff is sent out: the one that it was decided by, where that is still at hand; else the one
+/// in force, with what a rollback restored in it, as for whoever asks again.
+fn dispatched_by<'r>(decided: &Decided, known: &'r InForce, governing: &'r InForce) -> &'r PolicySet {
+    let is_older = !decided.replayed
+        && !governing.overlaid
+        && !Arc::ptr_eq(&known.policies, &governing.policies)
+        && decided.policy_digest == known.policies.digest().to_string();
+    if is_older { &known.policies } else { &governing.policies }
 }
 
 /// Reads a body that was read before once more, for what the answer says of it.
