@@ -31,8 +31,13 @@ struct Body {
     intent_hash: Option<Digest>,
 }
 
-/// The terms that somebody asks for, or everything that is wrong with them.
-pub fn grant_ask(document: &Document<'_>, now: Timestamp) -> Result<Terms, Vec<Finding>> {
+/// The terms that somebody asks for, or everything that is wrong with them. `maker_principal` is the principal that this
+/// person also is.
+pub fn grant_ask(
+    document: &Document<'_>,
+    now: Timestamp,
+    maker_principal: Option<&str>,
+) -> Result<Terms, Vec<Finding>> {
     let body: Body = GRANT_BODY.read(document)?;
     let terms = Terms {
         agents: body.agents,
@@ -55,7 +60,7 @@ pub fn grant_ask(document: &Document<'_>, now: Timestamp) -> Result<Terms, Vec<F
         let message = format!("it would last until {}; it is {now}", terms.expires_at);
         findings.push(Finding::new("/expiresAt", message, format!("at most {days} days from now")));
     }
-    if let Some(over) = terms.bytes_too_many() {
+    if let Some(over) = terms.bytes_too_many(maker_principal) {
         let message = format!("its names take {over} bytes more than an entry of the ledger has room for");
         findings.push(Finding::new("", message, "make several grants with fewer names each"));
     }

@@ -67,6 +67,11 @@ pub struct Use<'u> {
     pub principal: Option<&'u str>,
     pub source_agent: &'u str,
     pub target_agent: &'u str,
+    /// Other names that these two go by.
+    pub also_source: &'u [&'u str],
+    pub also_target: &'u [&'u str],
+    /// Who may do it instead, if the TaskSpec names somebody.
+    pub fallback_agent: Option<&'u str>,
     pub operation: &'u str,
     /// Of the mention that triggered it, if one did.
     pub channel: Option<&'u str>,
@@ -231,6 +236,7 @@ impl GrantBook {
 /// Names every member of the handoff that the grant is not for.
 fn beyond_scope(grant: &Grant, act: &Use<'_>, refusals: &mut Vec<GrantRefusal>) {
     const ASK: &str = "ask an operator for a grant that covers this handoff";
+    const FALLBACK: &str = "/routing/fallbackAgentId";
     let terms = &grant.terms;
     let mut beyond = |path, message| refusals.push(GrantRefusal::scope(path, message, ASK));
     let lists = |names: &[String], name: &str| names.iter().any(|other| other == name);
@@ -245,15 +251,26 @@ fn beyond_scope(grant: &Grant, act: &Use<'_>, refusals: &mut Vec<GrantRefusal>) 
             beyond("/authorship/mode", message);
         }
     }
-    if grant.made_by == act.source_agent {
+    let made_it = |name: &str, others: &[&str]| {
+        std::iter::once(&name).chain(others).any(|name| grant.made_by.goes_by(name))
+    };
+    if made_it(act.source_agent, act.also_source) {
         beyond("/source/agentId", "the source of a handoff cannot have made its grant".to_owned());
     }
-    if grant.made_by == act.target_agent {
+    if made_it(act.target_agent, act.also_target) {
         beyond("/target/agentId", "the target of a handoff cannot have made its grant".to_owned());
     }
     if !lists(&terms.agents, act.target_agent) {
         let message = format!("the grant is not for the agent `{}`", printable(act.target_agent));
         beyond("/target/agentId", message);
+    }
+    if let Some(fallback) = act.fallback_agent {
+        if made_it(fallback, &[]) {
+            beyond(FALLBACK, "the fallback of a handoff cannot have made its grant".to_owned());
+        }
+        if !lists(&terms.agents, fallback) {
+            beyond(FALLBACK, format!("the grant is not for the agent `{}`", printable(fallback)));
+        }
     }
     if !lists(&terms.operations, act.operation) {
         let message = format!("the grant is not for `{}`", printable(act.operation));

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::person::Person;
 use super::reference::AuthorizationRef;
 use crate::contract::Mode;
 use crate::limits;
@@ -29,8 +30,7 @@ pub struct Terms {
 pub struct Grant {
     pub authorization_ref: AuthorizationRef,
     pub terms: Terms,
-    /// The operator's name.
-    pub made_by: String,
+    pub made_by: Person,
     /// By the ledger's time.
     pub made_at: Timestamp,
 }
@@ -54,13 +54,20 @@ pub struct GrantRevoked {
 }
 
 impl Terms {
-    /// Writes the payload of `authorization.created`; members in the order of their names.
-    pub fn write(&self, authorization_ref: AuthorizationRef, payload: &mut Payload<'_, '_>) {
+    /// Writes the payload of `authorization.created`, with the principal that its maker also is; members in the order of
+    /// their names.
+    pub fn write(
+        &self,
+        authorization_ref: AuthorizationRef,
+        maker_principal: Option<&str>,
+        payload: &mut Payload<'_, '_>,
+    ) {
         payload.texts("agents", &self.agents);
         payload.text("authorization_ref", &authorization_ref.to_string());
         payload.texts("channels", &self.channels);
         payload.text("expires_at", &self.expires_at.to_string());
         payload.text_if("intent_hash", self.intent_hash.map(|hash| hash.to_string()).as_deref());
+        payload.text_if("maker_principal", maker_principal);
         payload.texts("modes", &self.modes.iter().map(|mode| mode.as_str()).collect::<Vec<_>>());
         payload.texts("operations", &self.operations);
         payload.text("principal", &self.principal);
@@ -68,8 +75,8 @@ impl Terms {
         payload.count("uses", u64::from(self.uses));
     }
 
-    /// What its event weighs beyond what an event may; nothing if it fits, whoever makes it.
-    pub(super) fn bytes_too_many(&self) -> Option<usize> {
+    /// What its event weighs beyond what an event may; nothing if it fits, whatever the token of whoever makes it is named.
+    pub(super) fn bytes_too_many(&self, maker_principal: Option<&str>) -> Option<usize> {
         let at = self.expires_at;
         let stand_in = Event {
             wire_id: WireId::new(0, [0; 10]),
@@ -83,7 +90,7 @@ impl Terms {
             traceparent: None,
         };
         let grant = AuthorizationRef::new(0, [0; 10]);
-        let bytes = match stand_in.to_text(|payload| self.write(grant, payload)) {
+        let bytes = match stand_in.to_text(|payload| self.write(grant, maker_principal, payload)) {
             Ok(text) => text.len(),
             Err(too_large) => too_large.bytes,
         };
@@ -96,18 +103,19 @@ impl Terms {
 impl Grant {
     /// The grant that `authorization.created` makes.
     pub(super) fn read(fact: &Fact<'_>) -> Result<Self, FactFault> {
-        let Sender::Human(name) = fact.sender else {
-            return Err(fact.fault("no person made this grant"));
-        };
-        // Everything but its name is its terms, and a term that is not known might be one that narrows it.
+        // Everything but its name and its maker is its terms, and a term that is not known might be one that narrows it.
         let mut members = fact.payload.clone();
-        let name_of = members.as_object_mut().and_then(|members| members.remove("authorization_ref"));
-        let authorization_ref = name_of.and_then(|name| AuthorizationRef::deserialize(name).ok());
-        let terms = Terms::deserialize(members).ok();
-        let (Some(authorization_ref), Some(terms)) = (authorization_ref, terms) else {
+        let mut take = |name| members.as_object_mut().and_then(|members| members.remove(name));
+        let authorization_ref = take("authorization_ref").map(AuthorizationRef::deserialize);
+        let maker_principal = take("maker_principal").map(String::deserialize);
+        let (Some(Ok(authorization_ref)), Ok(maker_principal), Ok(terms)) =
+            (authorization_ref, maker_principal.transpose(), Terms::deserialize(members))
+        else {
             return Err(fact.fault("its payload is not ours"));
         };
-        Ok(Self { authorization_ref, terms, made_by: name.to_owned(), made_at: fact.at })
+        let made_by = Person::of(fact.sender, maker_principal.as_deref());
+        let made_by = made_by.ok_or_else(|| fact.fault("no person made this grant"))?;
+        Ok(Self { authorization_ref, terms, made_by, made_at: fact.at })
     }
 }
 

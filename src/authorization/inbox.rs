@@ -28,7 +28,8 @@ pub struct Waiting {
     pub source: Option<String>,
     pub target: Option<String>,
     pub principal: Option<String>,
-    /// How many people must say yes.
+    /// How many people must say yes: as many as the route asked for when it was asked, or at a yes since then if that
+    /// was more.
     pub needed: u8,
     pub said_yes: Vec<Person>,
     pub asked_at: Timestamp,
@@ -73,13 +74,17 @@ struct Delegation {
 impl Waiting {
     /// How many more people must say yes.
     pub fn missing(&self) -> u8 {
-        self.needed.saturating_sub(u8::try_from(self.said_yes.len()).unwrap_or(u8::MAX))
+        self.needed.saturating_sub(self.yeses())
     }
 
-    /// How many more once this person has said yes.
-    pub fn after_yes(&self, person: &Person) -> u8 {
+    /// How many more once this person has said yes, if so many must by now.
+    pub fn after_yes(&self, person: &Person, needed: u8) -> u8 {
         let counts = !self.said_yes.iter().any(|other| other.is(person));
-        self.missing().saturating_sub(u8::from(counts))
+        needed.saturating_sub(self.yeses()).saturating_sub(u8::from(counts))
+    }
+
+    fn yeses(&self) -> u8 {
+        u8::try_from(self.said_yes.len()).unwrap_or(u8::MAX)
     }
 
     /// Is it too late to answer? `since` is when the ledger's epoch began: what was asked before it may have been
@@ -92,10 +97,11 @@ impl Waiting {
 /// May this person answer so?
 ///
 /// Saying no only stops work, so whoever may answer at all may say it: also somebody who has a part in the handoff,
-/// or who said yes before. Yes is for those who have no part in it, each once.
+/// or who said yes before. Yes is for those who have no part in it, each once. `also` are names that its source and its
+/// target go by beside their own.
 pub fn may_decide(
     person: &Person,
-    waiting: &Waiting,
+    (waiting, also): (&Waiting, &[(&'static str, &str)]),
     answer: Answer,
     at: Timestamp,
     since: Option<Timestamp>,
@@ -109,12 +115,10 @@ pub fn may_decide(
     if answer == Answer::Reject {
         return Ok(());
     }
-    let parties =
-        [("source", &waiting.source), ("principal", &waiting.principal), ("target", &waiting.target)];
-    for (as_what, id) in parties {
-        if let Some(id) = id.as_deref().filter(|id| person.goes_by(id)) {
-            return Err(ApprovalFault::Own { as_what, id: id.to_owned() });
-        }
+    let own = [("source", &waiting.source), ("principal", &waiting.principal), ("target", &waiting.target)];
+    let own = own.iter().filter_map(|(as_what, id)| Some((*as_what, id.as_deref()?)));
+    if let Some((as_what, id)) = own.chain(also.iter().copied()).find(|(_, id)| person.goes_by(id)) {
+        return Err(ApprovalFault::Own { as_what, id: id.to_owned() });
     }
     if waiting.said_yes.iter().any(|other| other.is(person)) {
         return Err(ApprovalFault::Twice { name: person.name().to_owned() });
@@ -169,6 +173,8 @@ impl Inbox {
         }
         let mut waiting = Waiting::clone(waiting);
         waiting.said_yes.push(person);
+        let asked_for = waiting.yeses().saturating_add(granted.remaining.unwrap_or(0));
+        waiting.needed = waiting.needed.max(asked_for);
         self.waiting.insert_mut(waiting.handoff_id.clone(), Arc::new(waiting));
         Ok(())
     }

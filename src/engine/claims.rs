@@ -11,7 +11,7 @@ use std::sync::Arc;
 use moka::sync::Cache;
 
 use super::EngineFault;
-use super::facts::Facts;
+use super::facts::{Facts, Reach};
 use super::past::Past;
 use super::record::Decided;
 use super::replay;
@@ -19,7 +19,7 @@ use super::routing::mode_of;
 use super::seen::Seen;
 use super::shelf::{Item, Shelf};
 use super::standing::Standing;
-use super::task::Task;
+use super::task::{Ends, Task};
 use crate::contract::Mode;
 use crate::gates::Decision;
 use crate::limits;
@@ -74,6 +74,7 @@ pub(super) enum Progress {
     Untouched {
         route_key: Option<String>,
         mode: Option<String>,
+        reach: Reach,
     },
     Moved(Arc<Task>),
     /// Its stream has to be read.
@@ -265,14 +266,19 @@ impl ClaimIndex {
         let stream_id = StreamId::Handoff { handoff_id, attempt: decided.attempt }.to_string();
         let lost = || EngineFault::BadLedger(format!("the stream {stream_id} is not what it should be"));
         let task = match &known.progress {
-            Progress::Untouched { route_key, mode } => {
+            Progress::Untouched { route_key, mode, reach } => {
                 let state = match decided.decision {
                     Decision::NeedsApproval => State::Waiting,
                     _ => State::Available,
                 };
                 let source = known.source_agent.as_deref();
                 let wire = TaskState::accepted(&stream_id, &known.correlation_id, source, state);
-                let ends = (route_key.clone(), mode.clone(), known.target_agent.clone());
+                let ends = Ends {
+                    route_key: route_key.clone(),
+                    mode: mode.clone(),
+                    target_agent: known.target_agent.clone(),
+                    reach: reach.clone(),
+                };
                 let decided_at = Timestamp::parse(&decided.decided_at).ok_or_else(lost)?;
                 Task::untouched((handoff_id, decided.attempt), ends, wire, decided_at)
             }
@@ -409,6 +415,7 @@ impl ClaimIndex {
                 progress: Progress::Untouched {
                     route_key: facts.route_key.clone(),
                     mode: facts.mode.clone(),
+                    reach: facts.reach(),
                 },
             },
         };
@@ -497,7 +504,7 @@ impl Known {
     /// Was it accepted for live work on this route, as far as memory knows?
     fn is_live_on(&self, route_key: &str) -> bool {
         let (key, mode) = match &self.progress {
-            Progress::Untouched { route_key, mode } => (route_key, mode),
+            Progress::Untouched { route_key, mode, .. } => (route_key, mode),
             Progress::Moved(task) => (&task.route_key, &task.mode),
             Progress::InLedger => return false,
         };

@@ -16,6 +16,7 @@ use crate::json::printable;
 use crate::ledger::Keeping;
 use crate::limits;
 use crate::mentions::Phase;
+use crate::policy::PolicySet;
 use crate::promotion::{Stage, StageRefusal, slot_free, stage_reaches};
 use crate::timestamp::Timestamp;
 
@@ -102,7 +103,7 @@ pub(super) fn step(
     mention(facts, index, &mut reasons)?;
     phase(facts, candidate, standing, &mut reasons);
     let cover = grant(candidate, standing, now, &mut reasons);
-    lineage(facts, cycle, index, &before, &mut reasons)?;
+    lineage(facts, (cycle, &before), index, &candidate.ruling.policies, &mut reasons)?;
     Ok(Step::Decide { reasons: reasons.0, before, cover })
 }
 
@@ -253,11 +254,17 @@ fn phase(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mu
 fn grant(candidate: &Candidate, standing: &Standing, now: Timestamp, reasons: &mut Reasons) -> Option<Cover> {
     let claims = candidate.claims.as_ref()?;
     let grant = claims.grant.as_ref()?;
+    let policies = &candidate.ruling.policies;
+    let also_source: Vec<&str> = policies.names_of(&claims.source_agent_id).skip(1).collect();
+    let also_target: Vec<&str> = policies.names_of(&claims.target_agent_id).skip(1).collect();
     let asked = Use {
         authorization_ref: &grant.authorization_ref,
         principal: grant.principal_id.as_deref(),
         source_agent: &claims.source_agent_id,
         target_agent: &claims.target_agent_id,
+        also_source: &also_source,
+        also_target: &also_target,
+        fallback_agent: grant.fallback_agent_id.as_deref(),
         operation: &grant.operation,
         channel: grant.channel.as_deref(),
         mode: claims.mode,
@@ -289,9 +296,9 @@ pub(super) fn people(candidate: &Candidate, cover: Option<&Cover>) -> u8 {
 
 fn lineage(
     facts: &Facts,
-    cycle: &str,
+    (cycle, before): (&str, &Before),
     index: &ClaimIndex,
-    before: &Before,
+    policies: &PolicySet,
     reasons: &mut Reasons,
 ) -> Result<(), EngineFault> {
     const PATH: &str = "/parentHandoffId";
@@ -328,11 +335,12 @@ fn lineage(
             "let a person or the first orchestrator start afresh",
         );
     }
-    let stands_in_chain = |agent: &Option<String>| {
-        agent.is_some()
-            && chain.iter().any(|known| known.source_agent == *agent || known.target_agent == *agent)
+    // Under whichever of its names.
+    let stands_in_chain = |agent: &str| {
+        let ends = chain.iter().flat_map(|known| known.source_agent.iter().chain(&known.target_agent));
+        policies.names_of(agent).any(|name| ends.clone().any(|end| end == name))
     };
-    if facts.message_id.is_some() && stands_in_chain(&facts.target_agent) {
+    if facts.message_id.is_some() && facts.target_agent.as_deref().is_some_and(stands_in_chain) {
         reasons.against(
             Code::LoopDetected,
             "/target/agentId",

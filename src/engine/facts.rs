@@ -76,12 +76,31 @@ pub(super) struct DelegationFacts {
     pub(super) channel: Option<String>,
     pub(super) delegate_agent: Option<String>,
     pub(super) envelope_hash: Option<String>,
+    /// Who may do it instead of the target; nobody, if the TaskSpec names nobody.
+    pub(super) fallback_agent: Option<String>,
     pub(super) policy_ref: Option<String>,
     pub(super) principal: Option<String>,
     pub(super) risk_classification: Option<String>,
 }
 
+/// Who may do the work of a handoff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The target, and whoever else its route names.
+    Route,
+    /// In somebody's name only those whom that person signed for: the target, and the fallback that the TaskSpec names.
+    Named { fallback_agent: Option<String> },
+}
+
 impl Facts {
+    /// Who may do it.
+    pub(super) fn reach(&self) -> Reach {
+        match &self.delegation {
+            None => Reach::Route,
+            Some(delegation) => Reach::Named { fallback_agent: delegation.fallback_agent.clone() },
+        }
+    }
+
     /// The facts of a TaskSpec, as far as they could be read; nothing without a handoffId to put them under.
     pub(super) fn of(spec: &TaskSpec<'_>) -> Option<Self> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
@@ -140,6 +159,7 @@ impl DelegationFacts {
             channel: owned(channel.map(|channel| channel.as_str())),
             delegate_agent: owned(envelope.and_then(|e| e.delegate_agent_id.get()).map(|id| id.as_str())),
             envelope_hash: owned(hash.map(|hash| hash.as_str())),
+            fallback_agent: owned(spec.routing.fallback_agent_id.get().map(|id| id.as_str())),
             policy_ref: owned(delegation.policy.get().and_then(|p| p.policy_ref.get()).map(|p| p.as_str())),
             principal: owned(envelope.and_then(|e| e.principal_id.get()).map(|id| id.as_str())),
             risk_classification: owned(risk.and_then(|r| r.classification.get()).map(|class| class.as_str())),
@@ -151,6 +171,7 @@ impl DelegationFacts {
         payload.text_or_null("channel", self.channel.as_deref());
         payload.text_or_null("delegate_agent", self.delegate_agent.as_deref());
         payload.text_or_null("envelope_hash", self.envelope_hash.as_deref());
+        payload.text_or_null("fallback_agent", self.fallback_agent.as_deref());
         payload.text_or_null("policy_ref", self.policy_ref.as_deref());
         payload.text_or_null("principal", self.principal.as_deref());
         payload.text_or_null("risk_classification", self.risk_classification.as_deref());

@@ -59,8 +59,9 @@ impl Sequencer {
             return Ok(Err(fault));
         }
         let name = AuthorizationRef::new(now.unix_milliseconds(), self.random());
-        let noted = self
-            .note_own(Kind::AuthorizationCreated, by.sender(), batch, |payload| terms.write(name, payload))?;
+        let noted = self.note_own(Kind::AuthorizationCreated, by.sender(), batch, |payload| {
+            terms.write(name, person.principal(), payload);
+        })?;
         Ok(Ok(self.granted(&name.to_string(), noted.sequence)?))
     }
 

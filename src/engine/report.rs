@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::facts::Reach;
 use super::own::payload_of;
 use super::routing::mode_of;
 use super::sequencer::Sequencer;
@@ -276,14 +277,23 @@ impl Sequencer {
     }
 }
 
-/// The target, and who else the route names.
+/// Who may do it: the target, and who else the route names. In somebody's name only those whom that person signed for, each
+/// under any of its names.
 fn claimants<'t>(task: &'t Task, route: Option<&'t Route>) -> Vec<&'t str> {
-    let of_route = |route: &'t Route| {
-        let others = route.aliases.iter().chain(&route.fallback_agent_id);
-        others.chain([&route.primary_agent_id])
+    let target = task.target_agent.as_deref();
+    let fallback = match &task.reach {
+        Reach::Route => route.and_then(|route| route.fallback_agent_id.as_deref()),
+        Reach::Named { fallback_agent } => fallback_agent.as_deref(),
     };
-    let names = task.target_agent.iter().chain(route.into_iter().flat_map(of_route));
-    names.map(String::as_str).collect()
+    let own = |route: &&Route| match task.reach {
+        Reach::Route => true,
+        Reach::Named { .. } => route.own_names().any(|name| [target, fallback].contains(&Some(name))),
+    };
+    target
+        .into_iter()
+        .chain(fallback)
+        .chain(route.filter(own).into_iter().flat_map(Route::own_names))
+        .collect()
 }
 
 fn ends(kind: Kind) -> bool {

@@ -26,6 +26,8 @@ use crate::wire::{Envelope, Event, Kind, Sender, StreamId};
 
 /// The code of a canary handoff that nothing was heard of.
 const SILENT: &str = "CANARY_DEADLINE_EXCEEDED";
+/// The code of a handoff that was cancelled, as the state file has it.
+const CANCELLED: &str = "TASK_CANCELLED";
 
 /// What an operator can set about promotion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +180,8 @@ impl EngineHandle {
     ) -> Result<Result<Routed, RouteFault>, EngineFault> {
         self.on_route(route_key, move |route_key, _, sequencer, batch| {
             let (handoff_id, attached) = (handoff_id.clone(), attached.clone());
-            let event = PhaseEvent::Evidence { handoff_id, attached };
+            let principal = by.person().and_then(|person| person.principal()).map(str::to_owned);
+            let event = PhaseEvent::Evidence { handoff_id, attached, principal };
             sequencer.tell_route_all(route_key, &[event], by.sender(), batch).map(Ok)
         })
     }
@@ -337,6 +340,9 @@ impl Sequencer {
             Kind::TaskFailed => {
                 let critical = payload.flag("critical").unwrap_or(false);
                 (LiveEnd::Failed { code, critical }, CanaryEnd::Failed { code: Some(code) })
+            }
+            _ if task.wire.claimer.is_some() && matches!(envelope.sender(), Sender::Agent(_)) => {
+                (LiveEnd::Withdrawn, CanaryEnd::Failed { code: Some(CANCELLED) })
             }
             _ => (LiveEnd::Cancelled, CanaryEnd::Cancelled),
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::act::Asking;
 use super::candidate::{Asker, Candidate, Ruling};
-use super::decide::{Cover, late_reasons};
+use super::decide::{Cover, late_reasons, people};
 use super::record::{Decided, LedgerPlace, Pass};
 use super::recording::{codes_of, outcomes, write_decided};
 use super::sequencer::Sequencer;
@@ -74,7 +74,13 @@ fn taken(
 ) -> Result<(Person, Arc<Waiting>), ApprovalFault> {
     let waiting = standing.inbox.find(handoff_id)?.clone();
     let person = by.person().cloned().ok_or(ApprovalFault::NotHuman)?;
-    may_decide(&person, &waiting, answer, now, standing.epoch.as_ref().map(|epoch| epoch.since))?;
+    let named = |as_what, id: &'_ Option<String>| {
+        let names = id.as_deref().map(|id| standing.other_names_of(id)).unwrap_or_default();
+        names.into_iter().map(move |name| (as_what, name))
+    };
+    let also: Vec<_> = named("source", &waiting.source).chain(named("target", &waiting.target)).collect();
+    let since = standing.epoch.as_ref().map(|epoch| epoch.since);
+    may_decide(&person, (&waiting, &also), answer, now, since)?;
     Ok((person, waiting))
 }
 
@@ -104,13 +110,6 @@ impl Sequencer {
             let task = self.tell_task(&task, Kind::ApprovalRejected, by.sender(), batch, |p| no.write(p))?;
             return self.settle_unheard(&task, reason, batch).map(Ok);
         }
-        let remaining = waiting.after_yes(&person);
-        let yes = ApprovalGranted {
-            principal: person.principal().map(str::to_owned),
-            reason: Some(ask.reason.clone()),
-            remaining: Some(remaining),
-            task_spec_digest: waiting.task_spec_digest,
-        };
         // Judged as of the decision's own entry, which comes right after the one that says yes.
         let decided_at = now.plus_nanosecond();
         let candidate = match self.judged_now(&waiting, task_spec, decided_at) {
@@ -123,6 +122,15 @@ impl Sequencer {
         if !reasons.is_empty() && reasons.iter().all(|reason| reason.code.passes()) {
             return Ok(Err(Unanswered::Held(reasons)));
         }
+        // The route may ask for more people by now than when this was asked. For fewer it is not asked again.
+        let needed = waiting.needed.max(people(&candidate, late.cover.as_ref()));
+        let remaining = waiting.after_yes(&person, needed);
+        let yes = ApprovalGranted {
+            principal: person.principal().map(str::to_owned),
+            reason: Some(ask.reason.clone()),
+            remaining: Some(remaining),
+            task_spec_digest: waiting.task_spec_digest,
+        };
         let task = self.tell_task(&task, Kind::ApprovalGranted, by.sender(), batch, |p| yes.write(p))?;
         if reasons.is_empty() && remaining > 0 {
             // Another person has to say it too.

@@ -14,7 +14,7 @@ use super::proposing::Consent;
 use crate::authorization::{GrantBook, Inbox};
 use crate::freeze::Freezes;
 use crate::mentions::Rollout;
-use crate::policy::PolicySet;
+use crate::policy::{PolicySet, Route};
 use crate::promotion::RouteRecord;
 use crate::proof::Keyring;
 use crate::proposal::Proposals;
@@ -255,6 +255,13 @@ impl Standing {
     /// Every route that there is, or was.
     pub(super) fn routes(&self) -> impl Iterator<Item = (&str, &RouteRecord)> {
         self.routes.iter().map(|(key, route)| (key.as_str(), &route.record))
+    }
+
+    /// Other names of an agent: those of a route's own agent are of one and the same, on whichever route that stands.
+    pub(super) fn other_names_of(&self, agent_id: &str) -> Vec<&str> {
+        let routes = self.routes.values().filter_map(|route| route.record.route());
+        let own = routes.filter(|route| route.own_names().any(|name| name == agent_id));
+        own.flat_map(Route::own_names).filter(|name| *name != agent_id).collect()
     }
 
     pub(super) fn route(&self, route_key: &str) -> Option<&RouteRecord> {

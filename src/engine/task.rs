@@ -1,7 +1,7 @@
 //! A handoff after it was accepted: what its stream has come to, and what is still expected of it.
 
 use super::EngineFault;
-use super::facts::Recorded;
+use super::facts::{Reach, Recorded};
 use crate::contract::Mode;
 use crate::ledger::Entry;
 use crate::limits;
@@ -16,11 +16,20 @@ pub(super) struct Task {
     pub(super) route_key: Option<String>,
     pub(super) mode: Option<String>,
     pub(super) target_agent: Option<String>,
+    pub(super) reach: Reach,
     pub(super) wire: TaskState,
     /// When its last event came, by the ledger's time.
     pub(super) touched: Timestamp,
     /// The events that came after the gateway's first three, or all where the stream was read back.
     taken: Vec<Taken>,
+}
+
+/// Where a handoff goes.
+pub(super) struct Ends {
+    pub(super) route_key: Option<String>,
+    pub(super) mode: Option<String>,
+    pub(super) target_agent: Option<String>,
+    pub(super) reach: Reach,
 }
 
 /// An event that stands in the stream.
@@ -46,12 +55,12 @@ impl Task {
     /// One of which nothing has been heard since it was decided.
     pub(super) fn untouched(
         (handoff_id, attempt): (&str, u32),
-        (route_key, mode, target_agent): (Option<String>, Option<String>, Option<String>),
+        Ends { route_key, mode, target_agent, reach }: Ends,
         wire: TaskState,
         touched: Timestamp,
     ) -> Self {
         let (handoff_id, taken) = (handoff_id.to_owned(), Vec::new());
-        Self { handoff_id, attempt, route_key, mode, target_agent, wire, touched, taken }
+        Self { handoff_id, attempt, route_key, mode, target_agent, reach, wire, touched, taken }
     }
 
     /// One that is made again from the entries of its stream, in order.
@@ -85,7 +94,10 @@ impl Task {
         let (facts, _) = payload.into_facts();
         let wire = TaskState::new(envelope.stream_id(), envelope.context_id());
         let place = (facts.handoff_id.as_str(), facts.attempt);
-        let task = Self::untouched(place, (facts.route_key, facts.mode, facts.target_agent), wire, at);
+        let reach = facts.reach();
+        let ends =
+            Ends { route_key: facts.route_key, mode: facts.mode, target_agent: facts.target_agent, reach };
+        let task = Self::untouched(place, ends, wire, at);
         Some(task.after(envelope, &entry.wire, entry.sequence, at))
     }
 

@@ -37,6 +37,8 @@ pub struct Claims {
 pub struct GrantClaim {
     pub authorization_ref: String,
     pub principal_id: Option<String>,
+    /// Who may do it instead, if somebody is named.
+    pub fallback_agent_id: Option<String>,
     pub operation: String,
     pub channel: Option<String>,
     pub intent_hash: Digest,
@@ -57,6 +59,7 @@ impl Claims {
                 principal_id: envelope
                     .and_then(|envelope| envelope.principal_id.get())
                     .map(|id| owned(id.as_str())),
+                fallback_agent_id: spec.routing.fallback_agent_id.get().map(|id| owned(id.as_str())),
                 operation: owned(spec.intent.operation.get()?.as_str()),
                 channel: mention
                     .and_then(|mention| mention.channel.get())

@@ -178,6 +178,16 @@ fn input(
             );
         }
     };
+    if let Some(route) = route
+        && !route.takes_input_of(reference)
+    {
+        findings.refuse(
+            Code::SchemaRefForbidden,
+            SCHEMA_REF,
+            format!("`{}` is no input schema of the route", printable(reference)),
+            format!("the route takes {}", route.input_schema_refs.join(" or ")),
+        );
+    }
     let Some(json) = &file.json else {
         return findings.refuse(
             Code::SchemaNotFound,

@@ -8,10 +8,16 @@ use super::verdict::Findings;
 use crate::contract::{Mention, TaskSpec};
 use crate::json::printable;
 use crate::limits;
+use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
 
 /// Returns until when the mention counts.
-pub(super) fn judge(spec: &TaskSpec<'_>, now: Timestamp, findings: &mut Findings) -> Option<Timestamp> {
+pub(super) fn judge(
+    spec: &TaskSpec<'_>,
+    policies: &PolicySet,
+    now: Timestamp,
+    findings: &mut Findings,
+) -> Option<Timestamp> {
     if spec.is_delegated() == Some(false) {
         findings.refuse(
             Code::MentionNotDelegated,
@@ -21,21 +27,27 @@ pub(super) fn judge(spec: &TaskSpec<'_>, now: Timestamp, findings: &mut Findings
         );
     }
     let mention = spec.authorship.mention.get()?;
-    bots(spec, &mention, findings);
+    bots(spec, &mention, policies, findings);
     time(&mention, now, findings)
 }
 
-fn bots(spec: &TaskSpec<'_>, mention: &Mention<'_>, findings: &mut Findings) {
+fn bots(spec: &TaskSpec<'_>, mention: &Mention<'_>, policies: &PolicySet, findings: &mut Findings) {
     let (origin, target) = (mention.origin_bot_id.get(), mention.target_bot_id.get());
     // One fault, one reason: a bot that calls itself cannot also be both ends.
     if let (Some(origin), Some(target)) = (origin, target)
-        && origin == target
+        && policies.are_one(origin.as_str(), target.as_str())
     {
+        let message = if origin == target {
+            format!("`{}` would answer its own mention", printable(origin.as_str()))
+        } else {
+            let (origin, target) = (printable(origin.as_str()), printable(target.as_str()));
+            format!("`{origin}` would answer its own mention: `{target}` is another name of it")
+        };
         return findings.refuse(
             Code::MentionLoop,
             "/authorship/mentionDelegation/targetBotId",
-            format!("`{}` would answer its own mention", printable(origin.as_str())),
-            "drop the mention; originBotId and targetBotId must differ",
+            message,
+            "drop the mention; originBotId and targetBotId must be two agents",
         );
     }
     let mut differs = |bot: Option<&str>, agent: Option<&str>, member: &str, end: &str| {

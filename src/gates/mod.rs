@@ -78,7 +78,7 @@ pub fn judge<'d>(document: &'d Document<'_>, ground: &Ground<'_>) -> Judgement<'
     }
     if spec.is_gated() == Some(true) {
         findings.enter(Gate::Mention);
-        let mention_until = mention::judge(&spec, ground.now, &mut findings);
+        let mention_until = mention::judge(&spec, ground.policies, ground.now, &mut findings);
         holds_until = earliest(holds_until, mention_until);
     }
 

@@ -404,3 +404,25 @@ fn simulated_work_holds_beyond_the_key_of_its_route() {
     let verdict = bench.verdict(CANONICAL.as_bytes()).unwrap();
     assert_eq!((verdict.decision(), verdict.holds_until()), (Decision::Allowed, None));
 }
+
+/// A sender must not be able to choose the schema that it is judged by where the route says which.
+#[test]
+fn a_route_takes_input_only_of_the_schemas_that_it_names() {
+    const ROUTE: &str = "crypto-sage.execution-plane.v1";
+    const OWN: &str = "agents/blockchain-operator/config/execution-plane.schema.v1.json";
+    let mut bench = Bench::new();
+    let codes = |bench: &Bench| -> Vec<Code> {
+        let verdict = bench.verdict(CANONICAL.as_bytes()).unwrap();
+        verdict.reasons().iter().map(|reason| reason.code).collect()
+    };
+    for (named, expected) in [
+        (&[OWN][..], &[][..]),
+        (&["docs/other.v1.json", OWN], &[]),
+        (&["docs/other.v1.json"], &[Code::SchemaRefForbidden]),
+    ] {
+        let mut route = bench.policies.route(ROUTE).unwrap().clone();
+        route.input_schema_refs = named.iter().map(|one| (*one).to_owned()).collect();
+        bench.policies = bench.policies.with_routes([(ROUTE.to_owned(), route)].into_iter());
+        assert_eq!(codes(&bench), expected, "{named:?}");
+    }
+}

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::Gateway;
+use crate::contract::{Mode, Word as _};
 use crate::engine::{Asking, EngineFault, RouteFault, Routed};
 use crate::limits;
 use crate::policy::{PolicySet, Route};
@@ -293,6 +294,7 @@ impl<'g> Promoter<'g> {
         let spec = self.task_spec(current)?;
         let handoff = E2eHandoff {
             handoff_id: handoff_id.to_owned(),
+            mode: current.mode.as_deref().and_then(Mode::from_word),
             completed: (current.status == State::Completed).then_some(current.updated_sequence),
             source_agent: current.source_agent.clone().unwrap_or_default(),
             target_agent: current.target_agent.clone().unwrap_or_default(),

@@ -34,7 +34,8 @@ impl AsOf {
 pub(super) async fn make(mut call: Call) -> Answer {
     let by = call.asking()?;
     let now = clock::now();
-    let terms = call.act(|document| grant_ask(document, now)).await?;
+    let principal = call.caller()?.standing().principal().map(str::to_owned);
+    let terms = call.act(|document| grant_ask(document, now, principal.as_deref())).await?;
     let engine = call.app.gateway.engine().clone();
     let granted = done(move || engine.grant(terms, by)).await?.map_err(refused)?;
     let mut response = json_response(StatusCode::CREATED, &after_act(&granted, &call.app));
@@ -107,7 +108,7 @@ fn to_json(held: &Held, as_of: &AsOf) -> Json {
         "uses": terms.uses,
         "used": held.used,
         "intentHash": terms.intent_hash.map(|hash| hash.to_string()),
-        "madeBy": grant.made_by,
+        "madeBy": grant.made_by.name(),
         "madeAt": grant.made_at,
         "revokedAt": held.revoked_at,
         "revokedBy": held.revoked_by.as_deref(),

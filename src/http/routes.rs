@@ -282,7 +282,11 @@ fn attach(
         ends.iter().flatten().any(|end| *end == name)
             || record.route().is_some_and(|route| route.reaches(name))
     };
-    if is_end(caller.name().as_str()) || caller.agent_id().is_some_and(is_end) {
+    let principal = caller.standing().principal();
+    if is_end(caller.name().as_str())
+        || caller.agent_id().is_some_and(is_end)
+        || principal.is_some_and(is_end)
+    {
         return Err(Problem::new(Kind::RouteEvidenceOwn, "the caller is an end of this handoff")
             .hint("have an operator or a harness attach it who is neither its source nor its target"));
     }

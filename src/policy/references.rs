@@ -148,11 +148,17 @@ impl InputSchema {
 
 /// Any JSON object passes as a schema that allows everything; one that constrains nothing is none to us.
 fn is_a_schema(schema: &serde_json::Value) -> bool {
-    const KEYWORDS: [&str; 12] = [
-        "$schema",
+    const KEYWORDS: [&str; 18] = [
         "$ref",
         "type",
         "properties",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+        "dependentRequired",
+        "dependentSchemas",
+        "minProperties",
         "required",
         "allOf",
         "anyOf",

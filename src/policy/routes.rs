@@ -22,6 +22,9 @@ pub struct Route {
     pub stage: Stage,
     #[serde(default, skip_serializing_if = "is_default")]
     pub profile: Profile,
+    /// The input schemas that TaskSpecs on it may name; any of the workspace, where none is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_schema_refs: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,10 +80,18 @@ impl Route {
         canonical_json(&serde_json::to_value(self).unwrap_or_default())
     }
 
+    /// May a TaskSpec on it name this input schema?
+    pub fn takes_input_of(&self, schema_ref: &str) -> bool {
+        self.input_schema_refs.is_empty() || self.input_schema_refs.iter().any(|one| one == schema_ref)
+    }
+
+    /// All names of the route's own agent.
+    pub fn own_names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.primary_agent_id).chain(&self.aliases).map(String::as_str)
+    }
+
     /// May work on this route be handed to that agent?
     pub fn reaches(&self, agent_id: &str) -> bool {
-        self.primary_agent_id == agent_id
-            || self.fallback_agent_id.as_deref() == Some(agent_id)
-            || self.aliases.iter().any(|alias| alias == agent_id)
+        self.own_names().any(|name| name == agent_id) || self.fallback_agent_id.as_deref() == Some(agent_id)
     }
 }

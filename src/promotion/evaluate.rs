@@ -10,6 +10,7 @@ use super::plan::{Plan, PlanFault};
 use super::record::{By, Evidence, RouteRecord};
 use super::rehearse::{DryOutcome, dry_run};
 use super::stage::{PromotionGate, Stage};
+use crate::contract::Mode;
 use crate::json::printable;
 use crate::limits;
 use crate::policy::Route;
@@ -314,8 +315,13 @@ fn holds(record: &RouteRecord, evidence: &Evidence, handoff: &E2eHandoff) -> Res
     // An agent's word on its own work is no evidence, under whichever name it gives it.
     let ends = [Some(&handoff.source_agent), Some(&handoff.target_agent), handoff.claimed_by.as_ref()];
     let route = record.route();
-    if ends.contains(&Some(name)) || route.is_some_and(|route| route.reaches(name)) {
+    let is_end =
+        |name: &&String| ends.contains(&Some(*name)) || route.is_some_and(|route| route.reaches(name));
+    if let Some(name) = std::iter::once(name).chain(&evidence.principal).find(is_end) {
         return Err(format!("`{}` is one of its own ends", printable(name)));
+    }
+    if handoff.mode.is_none_or(|mode| mode == Mode::Dev) {
+        return Err("it ran in dev, which is no rehearsal of live work".to_owned());
     }
     if evidence.run_id.is_none() && evidence.trace_id.is_none() && evidence.report.is_none() {
         return Err("it has no runId, traceId or report".to_owned());

@@ -42,6 +42,8 @@ pub enum PhaseEvent {
     Evidence {
         handoff_id: String,
         attached: Attached,
+        /// The principal that the person who attached it also is.
+        principal: Option<String>,
     },
     RolledBack(Box<RollbackPlan>),
     Lifted {
@@ -136,9 +138,10 @@ impl PhaseEvent {
                 "handoff_id": handoff_id,
                 "outcome": outcome.as_str(),
             })),
-            Self::Evidence { handoff_id, attached: Attached { run_id, trace_id, report } } => {
+            Self::Evidence { handoff_id, attached: Attached { run_id, trace_id, report }, principal } => {
                 without_nulls(json!({
                     "handoff_id": handoff_id,
+                    "principal": principal,
                     "report": report,
                     "run_id": run_id,
                     "trace_id": trace_id,

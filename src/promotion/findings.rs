@@ -2,6 +2,7 @@
 
 use super::plan::{Plan, PlanFault};
 use super::stage::PromotionGate;
+use crate::contract::Mode;
 
 /// What was found out for one gate.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +82,7 @@ pub enum SimulatedEnd {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct E2eHandoff {
     pub handoff_id: String,
+    pub mode: Option<Mode>,
     /// The entry with which it was completed.
     pub completed: Option<u64>,
     pub source_agent: String,

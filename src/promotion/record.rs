@@ -102,6 +102,8 @@ pub struct Pass {
 pub struct Evidence {
     pub handoff_id: String,
     pub by: By,
+    /// The principal that a person who attached it also is.
+    pub principal: Option<String>,
     pub sequence: u64,
     pub at: Timestamp,
     pub run_id: Option<String>,

@@ -178,6 +178,7 @@ impl RouteFacts {
         self.evidence.push(Evidence {
             handoff_id,
             by: By::of(fact.sender),
+            principal: owned(fact, "principal"),
             sequence: fact.sequence,
             at: fact.at,
             run_id: owned(fact, "run_id"),

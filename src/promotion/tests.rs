@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::contract::Mode;
 use crate::policy::Route;
 use crate::timestamp::Timestamp;
 use crate::wire::{Fact, Kind, Sender, StreamId};
@@ -132,6 +133,7 @@ impl Stream {
     fn run(&mut self, handoff_id: &str) -> E2eHandoff {
         E2eHandoff {
             handoff_id: handoff_id.into(),
+            mode: Some(Mode::Simulated),
             completed: Some(self.elsewhere()),
             source_agent: "router".into(),
             target_agent: "worker".into(),
@@ -143,7 +145,10 @@ impl Stream {
 
     fn attach(&mut self, sender: &str, handoff_id: &str) {
         let attached = Attached { run_id: Some("run_1".into()), ..Attached::default() };
-        self.write(sender, [PhaseEvent::Evidence { handoff_id: handoff_id.into(), attached }]);
+        self.write(
+            sender,
+            [PhaseEvent::Evidence { handoff_id: handoff_id.into(), attached, principal: None }],
+        );
     }
 
     fn roll_back(&mut self, block: Option<bool>, in_flight: &[&str]) -> RollbackPlan {

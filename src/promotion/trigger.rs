@@ -51,6 +51,9 @@ pub enum LiveEnd<'o> {
     /// Nothing was heard of it by its deadline.
     Silent,
     Cancelled,
+    /// Its source cancelled it when an agent had begun. In canary that is a failure: whoever asks for the work could end
+    /// each run that goes badly before anybody says so, and the agent may be at it still.
+    Withdrawn,
 }
 
 /// Why a route is rolled back by itself.
@@ -82,6 +85,10 @@ pub fn calls_for_rollback(
     let stranger = outcome.agent.filter(|agent| !record.route().is_some_and(|route| route.reaches(agent)));
     let (reason, code) = match (outcome.end, stranger) {
         (LiveEnd::Refused { .. } | LiveEnd::Cancelled, _) => return None,
+        (LiveEnd::Withdrawn, _) if in_canary => {
+            (format!("`{id}` was cancelled by its source in canary, with work under way"), None)
+        }
+        (LiveEnd::Withdrawn, _) => return None,
         (_, Some(agent)) if settings.wrong_agent => {
             (format!("`{id}` was done by `{}`, which is no agent of the route", printable(agent)), None)
         }

@@ -136,6 +136,12 @@ impl Daemon {
         made.json()["token"].as_str().unwrap().to_owned()
     }
 
+    /// The token of an operator who also is this principal.
+    pub(crate) fn person(&self, name: &str, principal: &str) -> String {
+        let new = serde_json::json!({"name": name, "role": "operator", "principal": principal});
+        self.post("/v1/tokens", new).json()["token"].as_str().unwrap().to_owned()
+    }
+
     /// Runs another command on the workspace.
     pub(crate) fn cli(&self, arguments: &[&str]) -> Output {
         command(&self.workspace(), arguments).output().unwrap()

@@ -145,6 +145,68 @@ fn nobody_grants_their_own() {
     assert_eq!(house.daemon.post_as(&bo, "/v1/authorizations", terms()).status, 201);
 }
 
+/// Who made it is known by name and by principal when it is used, for only then its source is known.
+#[test]
+fn nobody_hands_work_over_under_a_grant_of_their_own() {
+    let house = House::new();
+    let made_by = |token: &str| {
+        let made = house.daemon.post_as(token, "/v1/authorizations", terms());
+        made.json()["authorizationRef"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
+    };
+    let check = |name: &str, grant: &str, expected: &[&str]| {
+        assert_eq!(house.codes(&signed(sensitive(name, grant), |_| {})), expected, "{name}");
+    };
+    const SCOPE: &[&str] = &["POLICY_AUTHORIZATION_SCOPE"];
+    check("made_0001", &made_by(&house.daemon.person("bo", "user:bo")), &[]);
+    check("made_0002", &made_by(&house.daemon.person("ivan", ROUTER)), SCOPE);
+    check("made_0003", &made_by(&house.daemon.token(ROUTER, "operator", None)), SCOPE);
+    // The target's other name.
+    check("made_0004", &made_by(&house.daemon.person("ines", "crypto-sage")), SCOPE);
+}
+
+/// The person signed for the target, and for the fallback only where the TaskSpec names it.
+#[test]
+fn work_in_a_persons_name_is_done_by_those_whom_the_person_signed_for() {
+    let house = House::new();
+    let claim = |name: &str, agent: &str, fallback: Option<&str>, expected: (u16, &str)| {
+        let agents = json!([TARGET, "crypto-sage-dr"]);
+        let grant = house.grant(|terms| terms["agents"] = agents.clone());
+        let spec = signed(sensitive(name, &grant), |spec| {
+            if let Some(fallback) = fallback {
+                spec["routing"]["fallbackAgentId"] = fallback.into();
+                spec["authorship"]["delegationPolicy"]["allowAgents"] = agents.clone();
+                spec["authorship"]["envelope"]["scope"]["agents"] = agents.clone();
+            }
+        });
+        assert_eq!(house.codes(&spec), Vec::<String>::new(), "{name}");
+        let token = house.daemon.token(&format!("{agent}-{name}"), "agent", Some(agent));
+        let event = json!({
+            "wire": "1.1", "wire_id": format!("wire_{}", name.replace('_', "")), "type": "task.claimed",
+            "ts": "2026-02-18T19:38:05Z", "sender": format!("agent:{agent}"), "payload": {},
+            "state": {"category": "working", "terminal": false},
+            "stream": {"stream_id": format!("task:{}:attempt:1", spec["handoffId"].as_str().unwrap()), "stream_seq": 4,
+                "context_id": spec["correlationId"], "correlation_id": spec["correlationId"]},
+        });
+        let place = format!("{}/events", super::harness::location(&spec));
+        let reply = house.daemon.post_as(&token, &place, &event);
+        assert_eq!((reply.status, reply.code().as_str()), expected, "{name}: {reply:?}");
+    };
+    claim("claims_0001", TARGET, None, (201, ""));
+    claim("claims_0002", "crypto-sage", None, (201, ""));
+    claim("claims_0003", "crypto-sage-dr", None, (404, "HTTP_NOT_FOUND"));
+    claim("claims_0004", "crypto-sage-dr", Some("crypto-sage-dr"), (201, ""));
+
+    // A grant has to be for the fallback as well.
+    let grant = house.grant(|_| {});
+    let spec = signed(sensitive("claims_0005", &grant), |spec| {
+        let agents = json!([TARGET, "crypto-sage-dr"]);
+        spec["routing"]["fallbackAgentId"] = "crypto-sage-dr".into();
+        spec["authorship"]["delegationPolicy"]["allowAgents"] = agents.clone();
+        spec["authorship"]["envelope"]["scope"]["agents"] = agents;
+    });
+    assert_eq!(house.codes(&spec), ["POLICY_AUTHORIZATION_SCOPE"]);
+}
+
 /// Whatever is logged under a grant has to be covered by it; only what needs a yes uses it up.
 #[test]
 fn a_grant_that_is_named_where_none_is_needed_must_cover_the_work_and_is_not_used() {

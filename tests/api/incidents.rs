@@ -264,6 +264,9 @@ fn a_fallback_whose_key_is_missing_is_refused_before_anything_is_sent() {
     assert_eq!(allowed["dispatch"]["auth"]["keyId"], SIGNING_KEY, "{allowed}");
 }
 
+/// The route from the agent of [`KEY`] back to who hands it its work.
+const BACK: &str = "decision-router.execution-plane.v1";
+
 /// Two bots that answer each other, as one of them would send it.
 fn round(n: usize, cycle: &str, parent: Option<&Json>) -> Json {
     let bots = [ROUTER, "blockchain-operator"];
@@ -276,6 +279,7 @@ fn round(n: usize, cycle: &str, parent: Option<&Json>) -> Json {
         }
         spec["source"]["agentId"] = from.into();
         spec["target"]["agentId"] = to.into();
+        spec["routing"]["routeKey"] = if to == ROUTER { BACK } else { KEY }.into();
         let authorship = &mut spec["authorship"];
         authorship["delegationPolicy"]["allowAgents"] = json!([to]);
         authorship["envelope"]["delegateAgent"] = json!({"agentId": from});
@@ -290,7 +294,10 @@ fn round(n: usize, cycle: &str, parent: Option<&Json>) -> Json {
 fn a_mention_loop_of_42_rounds_ends_at_the_ninth_or_the_second() {
     let house = House::prepared(|policy, table| {
         policy["allowAgents"].as_array_mut().unwrap().push(ROUTER.into());
-        table["routes"][KEY]["aliases"].as_array_mut().unwrap().push(ROUTER.into());
+        let mut back = table["routes"][KEY].clone();
+        back["primaryAgentId"] = ROUTER.into();
+        back.as_object_mut().unwrap().remove("aliases");
+        table["routes"][BACK] = back;
     });
     let up = json!({"phase": "gated-read", "reason": "drill"});
     let request =
@@ -306,4 +313,37 @@ fn a_mention_loop_of_42_rounds_ends_at_the_ninth_or_the_second() {
     let first = round(0, "said", None);
     assert_eq!(house.codes(&first), Vec::<String>::new());
     assert_eq!(house.codes(&round(1, "said", Some(&first))), ["POLICY_LOOP_DETECTED"]);
+    // An alias is another name of one bot: it neither answers itself under it, nor stands in a chain twice.
+    let renamed = |name: &str, from: &str, to: &str, parent: Option<&Json>| {
+        let mut spec = round(0, name, parent);
+        spec["source"]["agentId"] = from.into();
+        spec["target"]["agentId"] = to.into();
+        signed(spec, |spec| {
+            let authorship = &mut spec["authorship"];
+            authorship["delegationPolicy"]["allowAgents"] = json!([to]);
+            authorship["envelope"]["delegateAgent"] = json!({"agentId": from});
+            authorship["envelope"]["scope"]["agents"] = json!([to]);
+            authorship["mentionDelegation"]["originBotId"] = from.into();
+            authorship["mentionDelegation"]["targetBotId"] = to.into();
+        })
+    };
+    let own = renamed("renamed_own", "crypto-sage", "blockchain-operator", None);
+    assert_eq!(house.codes(&own), ["POLICY_MENTION_LOOP"]);
+    let first = renamed("alias", ROUTER, "crypto-sage", None);
+    assert_eq!(house.codes(&first), Vec::<String>::new());
+    let mut back = round(1, "aliased", Some(&first));
+    back["correlationId"] = first["correlationId"].clone();
+    back["source"]["agentId"] = "crypto-sage".into();
+    let onward = signed(back, |spec| {
+        spec["target"]["agentId"] = "blockchain-operator".into();
+        spec["routing"]["routeKey"] = KEY.into();
+        spec["source"]["agentId"] = "crypto-sage".into();
+        let authorship = &mut spec["authorship"];
+        authorship["delegationPolicy"]["allowAgents"] = json!(["blockchain-operator"]);
+        authorship["envelope"]["delegateAgent"] = json!({"agentId": "crypto-sage"});
+        authorship["envelope"]["scope"]["agents"] = json!(["blockchain-operator"]);
+        authorship["mentionDelegation"]["originBotId"] = "crypto-sage".into();
+        authorship["mentionDelegation"]["targetBotId"] = "blockchain-operator".into();
+    });
+    assert_eq!(house.codes(&onward), ["POLICY_LOOP_DETECTED", "POLICY_MENTION_LOOP"]);
 }

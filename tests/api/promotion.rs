@@ -225,6 +225,8 @@ fn nobody_vouches_for_their_own_work() {
         scene.daemon.token("dr-bench", "harness", Some("crypto-sage-dr")),
         scene.daemon.token("router-bench", "harness", Some(ROUTER)),
         scene.daemon.token(TARGET, "operator", None),
+        scene.daemon.person("ivan", ROUTER),
+        scene.daemon.person("ines", "crypto-sage-dr"),
     ];
     let head = scene.daemon.events().len();
     for token in &own {

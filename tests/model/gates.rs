@@ -121,6 +121,21 @@ pub(crate) fn reaches(route: &Json, agent: &str) -> bool {
         || texts(route, "aliases").iter().any(|alias| alias == agent)
 }
 
+/// All names of the agent of this name: a route's aliases are other names of its primary.
+pub(crate) fn names<'r>(routes: impl Iterator<Item = &'r Json>, agent: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::from([agent.to_owned()]);
+    for route in routes {
+        let own: BTreeSet<String> = texts(route, "aliases")
+            .into_iter()
+            .chain([route["primaryAgentId"].as_str().unwrap().to_owned()])
+            .collect();
+        if own.contains(agent) {
+            names.extend(own);
+        }
+    }
+    names
+}
+
 const CLASSES: [&str; 4] = ["read", "diagnostic", "sensitive", "live"];
 
 fn rank(class: &str) -> usize {
@@ -187,7 +202,7 @@ pub(crate) fn judge(spec: &Json, rules: &Rules, submitter: &Submitter, now: Time
         risk(spec, file, &mut codes);
     }
     if is_gated(spec) == Some(true) {
-        ends.extend(mentioned(spec, now, &mut codes));
+        ends.extend(mentioned(spec, rules, now, &mut codes));
     }
     let class = text("authorship.risk.classification");
     let asks = text("mode") == Some("live") || class.is_some_and(is_grave);
@@ -589,12 +604,19 @@ fn risk(spec: &Json, file: Option<&Json>, codes: &mut BTreeSet<&'static str>) {
 }
 
 /// D4: until when the mention counts.
-fn mentioned(spec: &Json, now: Timestamp, codes: &mut BTreeSet<&'static str>) -> Option<Timestamp> {
+fn mentioned(
+    spec: &Json,
+    rules: &Rules,
+    now: Timestamp,
+    codes: &mut BTreeSet<&'static str>,
+) -> Option<Timestamp> {
     if is_delegated(spec) == Some(false) {
         codes.insert("POLICY_MENTION_NOT_DELEGATED");
     }
     let (origin, target) = (mention(spec, "originBotId"), mention(spec, "targetBotId"));
-    if origin.is_some() && origin == target {
+    let is_itself =
+        |origin: &str| target.is_some_and(|bot| names(rules.routes.values(), origin).contains(bot));
+    if origin.is_some_and(is_itself) {
         codes.insert("POLICY_MENTION_LOOP");
     } else {
         for (bot, path) in [(origin, "source.agentId"), (target, "target.agentId")] {

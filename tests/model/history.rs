@@ -480,7 +480,7 @@ impl Both {
                 intent: terms.intent_hash.map(|hash| hash.to_string()),
                 expires: terms.expires_at,
                 uses: terms.uses,
-                made_by: by.name,
+                made_by: by.clone(),
                 made_at: now,
                 revoked: false,
             };
@@ -570,6 +570,7 @@ impl Both {
             record = self.engine.route(key).unwrap();
             runs.push(E2eHandoff {
                 handoff_id: "hs_e2e_0001".into(),
+                mode: Some(Mode::Simulated),
                 completed: Some(self.engine.head()),
                 source_agent: "router".into(),
                 target_agent: "worker".into(),

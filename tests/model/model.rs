@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use handoffd::timestamp::Timestamp;
 use serde_json::Value as Json;
 
-use crate::gates::{Rules, Submitter, Verdict, Yes, content, is_grave, judge, mention, sha256};
+use crate::gates::{Rules, Submitter, Verdict, Yes, content, is_grave, judge, mention, names, sha256};
 use crate::routes::{Canary, End, Route};
 use crate::shape::{field, is_delegated};
 
@@ -67,7 +67,7 @@ pub(crate) struct Grant {
     pub(crate) intent: Option<String>,
     pub(crate) expires: Timestamp,
     pub(crate) uses: u32,
-    pub(crate) made_by: &'static str,
+    pub(crate) made_by: Human,
     pub(crate) made_at: Timestamp,
     pub(crate) revoked: bool,
 }
@@ -269,7 +269,7 @@ impl Model {
         if message.as_ref().is_some_and(|message| self.messages.contains(message)) {
             codes.insert("POLICY_MENTION_DUPLICATE");
         }
-        self.lineage(spec, &cycle, message.is_some(), &mut codes);
+        self.lineage(spec, &rules, (&cycle, message.is_some()), &mut codes);
         let (cover, people) = self.moving(spec, &verdict, &rules, now, &mut codes);
         let decision = decide(&codes, people);
         let accepted = matches!(decision, "allowed" | "needs_approval");
@@ -409,7 +409,7 @@ impl Model {
         // One that is named has to cover the work, whoever's yes that needs.
         let mut cover = None;
         if let Some(name) = text("authorship.risk.authorizationRef") {
-            let against = self.against_grant(name, spec, now);
+            let against = self.against_grant(name, spec, rules, now);
             if against.is_empty() {
                 cover = Some(name.to_owned());
             }
@@ -428,7 +428,7 @@ impl Model {
         (cover, people)
     }
 
-    fn against_grant(&self, name: &str, spec: &Json, now: Timestamp) -> Vec<&'static str> {
+    fn against_grant(&self, name: &str, spec: &Json, rules: &Rules, now: Timestamp) -> Vec<&'static str> {
         let Some(grant) = self.grants.get(name) else { return vec!["POLICY_AUTHORIZATION_UNKNOWN"] };
         let text = |path: &str| field(spec, path).text().unwrap_or_default().to_owned();
         let mut codes = Vec::new();
@@ -442,11 +442,17 @@ impl Model {
             codes.push("POLICY_AUTHORIZATION_SPENT");
         }
         let channel = mention(spec, "channel").map(str::to_owned);
+        let fallback = field(spec, "routing.fallbackAgentId").text();
+        let made_by_an_end = ["source.agentId", "target.agentId"]
+            .iter()
+            .flat_map(|end| names(rules.routes.values(), &text(end)))
+            .chain(fallback.map(str::to_owned))
+            .any(|name| grant.made_by.goes_by(&name));
         let covers = is_delegated(spec) == Some(true)
             && grant.principal == text("authorship.envelope.principal.id")
-            && grant.made_by != text("source.agentId")
-            && grant.made_by != text("target.agentId")
+            && !made_by_an_end
             && grant.agents.contains(&text("target.agentId"))
+            && fallback.is_none_or(|fallback| grant.agents.iter().any(|agent| agent == fallback))
             && grant.operations.contains(&text("intent.operation"))
             && (grant.channels.is_empty()
                 || channel.is_some_and(|channel| grant.channels.contains(&channel)))
@@ -459,7 +465,13 @@ impl Model {
         codes
     }
 
-    fn lineage(&self, spec: &Json, cycle: &str, by_mention: bool, codes: &mut BTreeSet<&'static str>) {
+    fn lineage(
+        &self,
+        spec: &Json,
+        rules: &Rules,
+        (cycle, by_mention): (&str, bool),
+        codes: &mut BTreeSet<&'static str>,
+    ) {
         let text = |path: &str| field(spec, path).text().map(str::to_owned);
         if by_mention && self.cycles.get(cycle).is_some_and(|mentions| *mentions >= 8) {
             codes.insert("POLICY_LOOP_DETECTED");
@@ -478,9 +490,14 @@ impl Model {
         while let Some(next) = chain.last().unwrap().parent.as_ref().and_then(|id| self.handoffs.get(id)) {
             chain.push(next);
         }
-        let target = text("target.agentId");
-        let comes_back = target.is_some()
-            && chain.iter().take(9).any(|known| known.source == target || known.target == target);
+        let target = text("target.agentId").map(|target| names(rules.routes.values(), &target));
+        let stands = |agent: &Option<String>, names: &BTreeSet<String>| {
+            agent.as_ref().is_some_and(|agent| names.contains(agent))
+        };
+        let comes_back = target.is_some_and(|names| {
+            let mut near = chain.iter().take(9);
+            near.any(|known| stands(&known.source, &names) || stands(&known.target, &names))
+        });
         if chain.len() > 8 || (by_mention && comes_back) {
             codes.insert("POLICY_LOOP_DETECTED");
         }
@@ -560,7 +577,10 @@ impl Model {
         let known = self.handoffs[handoff_id].clone();
         let asked = known.accepted.clone().unwrap();
         let principal = field(&asked.spec, "authorship.envelope.principal.id").text().map(str::to_owned);
-        if [&known.source, &principal, &known.target].into_iter().flatten().any(|id| by.goes_by(id)) {
+        let declared = || self.routes.values().filter_map(|route| route.declared.as_ref());
+        let ends = [&known.source, &known.target].into_iter().flatten();
+        let ends = ends.flat_map(|end| names(declared(), end));
+        if ends.chain(principal).any(|id| by.goes_by(&id)) {
             return Settled::Refused("APPROVAL_OWN");
         }
         if waiting.yes.iter().any(|other| other.is(by)) {
@@ -572,12 +592,13 @@ impl Model {
         let rules = self.rules();
         let verdict = judge(spec, &rules, &Submitter::Agent(known.source.unwrap()), now);
         let mut codes = verdict.codes.clone();
-        let (cover, _) = self.moving(spec, &verdict, &rules, now, &mut codes);
+        let (cover, people) = self.moving(spec, &verdict, &rules, now, &mut codes);
         let passing = ["POLICY_FROZEN", "POLICY_CANARY_FULL"];
         if !codes.is_empty() && codes.iter().all(|code| passing.contains(code)) {
             return Settled::Held(codes);
         }
         let mut waiting = waiting;
+        waiting.needed = waiting.needed.max(people);
         waiting.yes.push(by.clone());
         if codes.is_empty() && waiting.yes.len() < waiting.needed {
             let pass = Pass::Waits(waiting.until);
@@ -669,9 +690,16 @@ impl Model {
         let Some(accepted) = known.accepted.clone() else { return false };
         let halted = self.is_frozen(Some(&accepted.route), Some(&accepted.mode))
             || self.routes.get(&accepted.route).is_some_and(|route| route.blocked);
-        let of_route =
-            rules.routes.get(&accepted.route).is_some_and(|route| crate::gates::reaches(route, agent));
-        let may_claim = known.target.as_deref() == Some(agent) || of_route;
+        let route = rules.routes.get(&accepted.route);
+        let may_claim = if is_delegated(&accepted.spec) == Some(true) {
+            // Under any of the names that the route has for them.
+            let fallback = field(&accepted.spec, "routing.fallbackAgentId").text();
+            let signed_for = known.target.iter().map(String::as_str).chain(fallback);
+            signed_for.into_iter().any(|id| names(route.into_iter(), id).contains(agent))
+        } else {
+            let of_route = route.is_some_and(|route| crate::gates::reaches(route, agent));
+            known.target.as_deref() == Some(agent) || of_route
+        };
         let reports = accepted.claimer.as_deref() == Some(agent);
         use State::{Available, Blocked, Claimed, Over, Working};
         let state = accepted.state;
@@ -687,6 +715,7 @@ impl Model {
         if !may {
             return false;
         }
+        let accepted_by = accepted.claimer.clone();
         let accepted = self.handoffs.get_mut(handoff_id).unwrap().accepted.as_mut().unwrap();
         (accepted.state, accepted.touched) = (next, now);
         match what {
@@ -695,7 +724,7 @@ impl Model {
             Said::Failed { code, critical } => {
                 self.ends(handoff_id, &End::Failed { code, critical: *critical })
             }
-            Said::Cancelled => self.ends(handoff_id, &End::Cancelled),
+            Said::Cancelled => self.ends(handoff_id, &End::Cancelled { begun: accepted_by.is_some() }),
             _ => {}
         }
         true

@@ -34,8 +34,14 @@ pub(crate) const CANARY_OF: u64 = 2;
 /// How live work ended.
 pub(crate) enum End<'e> {
     Completed,
-    Failed { code: &'e str, critical: bool },
-    Cancelled,
+    Failed {
+        code: &'e str,
+        critical: bool,
+    },
+    /// By its source.
+    Cancelled {
+        begun: bool,
+    },
     Silent,
 }
 
@@ -160,7 +166,7 @@ impl Route {
             claimer.is_some_and(|agent| !self.declared.as_ref().is_some_and(|route| reaches(route, agent)));
         let calls = self.stage == 2
             && match end {
-                End::Cancelled => false,
+                End::Cancelled { begun } => *begun && in_canary,
                 _ if stranger => true,
                 End::Completed => false,
                 End::Failed { code, critical } => {
@@ -177,8 +183,8 @@ impl Route {
             canary.holder = None;
             match end {
                 End::Completed => canary.done += 1,
-                End::Failed { .. } | End::Silent => canary.done = 0,
-                End::Cancelled => {}
+                End::Failed { .. } | End::Silent | End::Cancelled { begun: true } => canary.done = 0,
+                End::Cancelled { begun: false } => {}
             }
             if canary.done >= CANARY_OF {
                 self.canary = None;

@@ -147,7 +147,7 @@ fn nobody_approves_their_own_and_everybody_may_stop_it() {
     let (ledger, inbox) = one_waits(1);
     let waiting = inbox.find(&id(1)).unwrap();
     let check = |person: Person, expected: &str| {
-        let say = |answer| code(may_decide(&person, waiting, answer, ledger.now(), None));
+        let say = |answer| code(may_decide(&person, (waiting, &[]), answer, ledger.now(), None));
         assert_eq!(say(Answer::Approve), expected, "{person:?}");
         assert_eq!(say(Answer::Reject), "ok", "{person:?}");
     };
@@ -168,7 +168,7 @@ fn an_answer_counts_until_its_time_is_over_or_the_ledger_was_restored() {
     let rita = person("rita", None);
     let check = |at: Timestamp, since: Option<Timestamp>, expected: &str| {
         for answer in [Answer::Approve, Answer::Reject] {
-            assert_eq!(code(may_decide(&rita, waiting, answer, at, since)), expected);
+            assert_eq!(code(may_decide(&rita, (waiting, &[]), answer, at, since)), expected);
         }
         assert_eq!(inbox.over(at, since).count(), usize::from(expected != "ok"));
     };
@@ -185,12 +185,12 @@ fn a_route_that_asks_for_two_people_gets_two() {
     let (mut ledger, mut inbox) = one_waits(2);
     let (rita, bo) = (person("rita", Some("user:rita")), person("bo", None));
     let waiting = inbox.find(&id(1)).unwrap();
-    assert_eq!(waiting.after_yes(&rita), 1);
+    assert_eq!(waiting.after_yes(&rita, 2), 1);
     inbox.take(&yes(&mut ledger, 1, &rita, 1).fact()).unwrap();
 
     let waiting = inbox.find(&id(1)).unwrap().clone();
-    let say = |person: &Person, answer| code(may_decide(person, &waiting, answer, ledger.now(), None));
-    assert_eq!((waiting.missing(), waiting.after_yes(&rita), waiting.after_yes(&bo)), (1, 1, 0));
+    let say = |person: &Person, answer| code(may_decide(person, (&waiting, &[]), answer, ledger.now(), None));
+    assert_eq!((waiting.missing(), waiting.after_yes(&rita, 2), waiting.after_yes(&bo, 2)), (1, 1, 0));
     assert_eq!(say(&rita, Answer::Approve), "APPROVAL_TWICE");
     assert_eq!(say(&person("rita-phone", Some("user:rita")), Answer::Approve), "APPROVAL_TWICE");
     assert_eq!(say(&rita, Answer::Reject), "ok");
@@ -207,7 +207,7 @@ fn a_route_that_asks_for_two_people_gets_two() {
     assert_eq!(waiting.missing(), 0);
     let third = person("ines", None);
     assert_eq!(
-        code(may_decide(&third, waiting, Answer::Approve, ledger.now(), None)),
+        code(may_decide(&third, (waiting, &[]), Answer::Approve, ledger.now(), None)),
         "APPROVAL_NOT_WAITING"
     );
 }
@@ -373,7 +373,7 @@ proptest! {
             let Ok(waiting) = inbox.find(&id(n)).cloned() else { continue };
             let answer = if approves { Answer::Approve } else { Answer::Reject };
             let now = ledger.now();
-            if may_decide(person, &waiting, answer, now, None).is_err() {
+            if may_decide(person, (&waiting, &[]), answer, now, None).is_err() {
                 continue;
             }
             prop_assert!(now < waiting.until);
@@ -381,7 +381,7 @@ proptest! {
                 tell(&mut inbox, no(&mut ledger, n, &format!("human:{}", person.name()), APPROVAL_REJECTED));
                 continue;
             }
-            let remaining = waiting.after_yes(person);
+            let remaining = waiting.after_yes(person, waiting.needed);
             tell(&mut inbox, yes(&mut ledger, n, person, remaining));
             prop_assert_eq!(inbox.find(&id(n)).unwrap().missing(), remaining);
             // By the human being, not by the token.

@@ -34,7 +34,8 @@ fn reference(n: u8) -> AuthorizationRef {
 }
 
 fn make(ledger: &mut Ledger, n: u8, terms: &Terms) -> Told {
-    ledger.own(Kind::AuthorizationCreated, "human:rita", |payload| terms.write(reference(n), payload))
+    let rita = Some("user:rita");
+    ledger.own(Kind::AuthorizationCreated, "human:rita", |payload| terms.write(reference(n), rita, payload))
 }
 
 fn spend(ledger: &mut Ledger, n: u8, remaining: u32) -> Told {
@@ -56,6 +57,9 @@ fn fitting(authorization_ref: &str) -> Use<'_> {
         principal: Some("user:main"),
         source_agent: "decision-router",
         target_agent: "crypto-sage",
+        also_source: &[],
+        also_target: &[],
+        fallback_agent: None,
         operation: "transfer",
         channel: Some("discord:channel:1473392629055098942"),
         mode: Mode::Live,
@@ -105,6 +109,11 @@ fn a_grant_carries_what_it_names_and_nothing_else() {
     check(|act| act.principal = None, "Scope /authorship/mode");
     check(|act| act.target_agent = "stranger", "Scope /target/agentId");
     check(|act| act.source_agent = "rita", "Scope /source/agentId");
+    check(|act| act.source_agent = "user:rita", "Scope /source/agentId");
+    check(|act| act.also_source = &["other", "rita"], "Scope /source/agentId");
+    check(|act| act.also_target = &["user:rita"], "Scope /target/agentId");
+    check(|act| act.fallback_agent = Some("crypto-sage-dr"), "1");
+    check(|act| act.fallback_agent = Some("stranger"), "Scope /routing/fallbackAgentId");
     check(|act| act.operation = "transfer.all", "Scope /intent/operation");
     check(|act| act.channel = None, "Scope /authorship/mentionDelegation/channel");
     check(
@@ -248,7 +257,7 @@ fn a_grant_says_how_it_stands_and_is_revoked_once() {
     assert_eq!(book.may_revoke(&reference(2).to_string()), Ok(reference(2)));
     assert_eq!(book.may_revoke(&reference(1).to_string()).unwrap_err().code(), "AUTHORIZATION_REVOKED");
     assert_eq!(book.may_revoke("authz_1").unwrap_err().code(), "AUTHORIZATION_UNKNOWN");
-    assert_eq!(book.find(&reference(1).to_string()).unwrap().grant.made_by, "rita");
+    assert_eq!(book.find(&reference(1).to_string()).unwrap().grant.made_by.name(), "rita");
 }
 
 #[test]
@@ -317,7 +326,7 @@ fn a_request_for_a_grant_is_read_whole_or_every_fault_is_named() {
         } else {
             body[name] = value;
         }
-        assert_eq!(wrong(&body.to_string(), |document| grant_ask(document, now)), expected, "{body}");
+        assert_eq!(wrong(&body.to_string(), |document| grant_ask(document, now, None)), expected, "{body}");
     };
     check("/principal", json!("user:main"), &[]);
     check("/principal", Json::Null, &["/principal"]);
@@ -351,7 +360,7 @@ fn a_request_for_a_grant_is_read_whole_or_every_fault_is_named() {
     check("/intentHash", json!("sha256:AB"), &["/intentHash"]);
     check("/intent", json!("x"), &["/intent"]);
     let several = json!({"principal": "user:main", "agents": [], "operations": ["ab"], "modes": ["live"]});
-    let places = wrong(&several.to_string(), |document| grant_ask(document, now));
+    let places = wrong(&several.to_string(), |document| grant_ask(document, now, None));
     assert_eq!(places, ["/agents", "/expiresAt", "/operations/0"]);
 }
 
@@ -361,7 +370,7 @@ fn a_grant_is_for_one_use_unless_it_says_otherwise() {
     let uses = |body: &Json| {
         let text = body.to_string();
         let document = read(text.as_bytes(), BOUNDS).unwrap();
-        grant_ask(&document, at(START)).unwrap().uses
+        grant_ask(&document, at(START), None).unwrap().uses
     };
     assert_eq!(uses(&body), 3);
     body.as_object_mut().unwrap().remove("uses");
@@ -375,7 +384,7 @@ fn a_grant_that_an_entry_of_the_ledger_has_no_room_for_is_not_made() {
         let mut body = body();
         body["operations"] = (0..32).map(|n| format!("{n:02}{}", name.repeat(126))).collect();
         body["agents"] = (0..32).map(|n| format!("{n:02}{}", "a".repeat(62))).collect();
-        wrong(&body.to_string(), |document| grant_ask(document, now))
+        wrong(&body.to_string(), |document| grant_ask(document, now, None))
     };
     assert_eq!(of_chars("a"), Vec::<String>::new());
     assert_eq!(of_chars("é"), [""]);
@@ -384,10 +393,10 @@ fn a_grant_that_an_entry_of_the_ledger_has_no_room_for_is_not_made() {
     let mut body = body();
     body["operations"] = (0..32).map(|n| format!("{n:02}{}", "a".repeat(126))).collect();
     let text = body.to_string();
-    let terms = grant_ask(&read(text.as_bytes(), BOUNDS).unwrap(), now).unwrap();
+    let terms = grant_ask(&read(text.as_bytes(), BOUNDS).unwrap(), now, None).unwrap();
     let (sender, topic) = (format!("human:{}", "n".repeat(64)), format!("project:{}", "t".repeat(128)));
     Ledger::from(START).tell(Kind::AuthorizationCreated, &sender, &topic, |payload| {
-        terms.write(reference(1), payload);
+        terms.write(reference(1), None, payload);
     });
 }
 

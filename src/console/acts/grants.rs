@@ -45,7 +45,8 @@ pub(in super::super) fn marked(fields: &Fields, now: Timestamp) -> Filters {
     }
     let body = body(fields, &now.plus_seconds(60).to_milliseconds()).to_string();
     let document = read(body.as_bytes(), limits::ACT);
-    let findings = document.ok().and_then(|document| grant_ask(&document, now).err()).unwrap_or_default();
+    let findings =
+        document.ok().and_then(|document| grant_ask(&document, now, None).err()).unwrap_or_default();
     for (name, takes) in FIELDS {
         let is_it = |finding: &Finding| finding.pointer.split('/').nth(1) == Some(name);
         if form.wrong(name).is_empty() && findings.iter().any(is_it) {

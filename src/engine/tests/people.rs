@@ -104,6 +104,7 @@ impl Scene {
         self.engine.attach_evidence(ROUTE.into(), evidence, rita()).unwrap().unwrap();
         let run = E2eHandoff {
             handoff_id: "hs_e2e_0001".into(),
+            mode: Some(Mode::Simulated),
             completed: Some(self.engine.head()),
             source_agent: "decision-router".into(),
             target_agent: "crypto-sage".into(),
@@ -159,11 +160,22 @@ impl Scene {
     }
 
     fn report(&self, spec: &Json, seq: u64, kind: &str, payload: Json) -> Result<Reported, ReportRefusal> {
+        self.report_as("agent:crypto-sage", spec, seq, kind, payload)
+    }
+
+    fn report_as(
+        &self,
+        sender: &str,
+        spec: &Json,
+        seq: u64,
+        kind: &str,
+        payload: Json,
+    ) -> Result<Reported, ReportRefusal> {
         let id = spec["handoffId"].as_str().unwrap();
         let (category, terminal) = kind.parse::<crate::wire::Kind>().unwrap().state().unwrap();
         let event = json!({
             "wire": "1.1", "wire_id": format!("wire_{}{seq:08}", id.replace('_', "")), "type": kind,
-            "ts": "2026-02-18T19:38:05Z", "sender": "agent:crypto-sage", "payload": payload,
+            "ts": "2026-02-18T19:38:05Z", "sender": sender, "payload": payload,
             "state": {"category": category.as_str(), "terminal": terminal},
             "stream": {"stream_id": format!("task:{id}:attempt:1"), "stream_seq": seq,
                 "context_id": "corr_strategy_cycle_9001", "correlation_id": "corr_strategy_cycle_9001"},
@@ -216,7 +228,8 @@ fn a_live_handoff_waits_for_a_person_who_has_no_part_in_it() {
     };
     assert_eq!(fault(Asking::token("admin")), ApprovalFault::NotHuman);
     assert_eq!(fault(Asking::harness("ci")), ApprovalFault::NotHuman);
-    for own in ["decision-router", "crypto-sage"] {
+    // The target by its own name, and by the alias that its route has for it.
+    for own in ["decision-router", "crypto-sage", "blockchain-operator"] {
         assert!(matches!(fault(Asking::person_of(own, None)), ApprovalFault::Own { .. }), "{own}");
         assert!(matches!(fault(Asking::person_of("ann", Some(own))), ApprovalFault::Own { .. }), "{own}");
     }
@@ -307,6 +320,32 @@ fn where_two_are_asked_two_different_people_must_say_yes() {
         assert!(matches!(scene.approve(&spec, same), Err(Unanswered::Fault(ApprovalFault::Twice { .. }))));
     }
     assert_eq!(scene.approve(&spec, rita()).unwrap().decision, Decision::Allowed);
+    scene.engine.stop();
+}
+
+/// How many must say yes is asked anew with each yes, like everything else; fewer than were asked are never enough.
+#[test]
+fn a_route_that_asks_for_two_by_now_gets_two() {
+    let mut scene = Scene::new();
+    scene.go_live();
+    let (one, other) = (scene.spec(1), scene.spec(2));
+    scene.submit(&one);
+    let ask_for = |scene: &mut Scene, approvers| {
+        let mut route = scene.rules.policies.route(ROUTE).unwrap().clone();
+        route.approvers = approvers;
+        let set = scene.rules.policies.with_routes([(ROUTE.to_owned(), route)].into_iter());
+        scene.put(&Arc::new(set), Keyring::default());
+    };
+    ask_for(&mut scene, 2);
+    assert_eq!(scene.approve(&one, rita()).unwrap().decision, Decision::NeedsApproval);
+    assert_eq!(scene.engine.inbox().find("hs_00000001").unwrap().missing(), 1);
+    scene.restart();
+    assert!(matches!(scene.approve(&one, rita()), Err(Unanswered::Fault(ApprovalFault::Twice { .. }))));
+    scene.submit(&other);
+    ask_for(&mut scene, 1);
+    let bo = || Asking::person_of("bo", None);
+    assert_eq!(scene.approve(&other, bo()).unwrap().decision, Decision::NeedsApproval);
+    assert_eq!(scene.approve(&one, bo()).unwrap().decision, Decision::Allowed);
     scene.engine.stop();
 }
 

@@ -333,6 +333,7 @@ impl World {
         ];
         let run = [E2eHandoff {
             handoff_id: "hs_run_0001".into(),
+            mode: Some(Mode::Simulated),
             completed: (self.completed > 0).then_some(self.completed + 1),
             source_agent: "router".into(),
             target_agent: "worker".into(),

@@ -87,6 +87,39 @@ fn what_was_allowed_does_not_go_out_again_while_its_route_is_blocked() {
     scene.engine.stop();
 }
 
+/// Whoever hands work over must not be able to end a run that goes badly before anybody says so.
+#[test]
+fn a_source_that_takes_work_back_in_canary_has_failed_it() {
+    let cancel = |scene: &Scene, spec: &Json, seq| {
+        let payload = json!({"reason": "changed my mind"});
+        scene.report_as("agent:decision-router", spec, seq, "task.cancelled", payload).unwrap();
+        (
+            scene.record().stage,
+            scene.record().canary.as_ref().map(|canary| (canary.done, canary.holder.is_some())),
+        )
+    };
+    let scene = Scene::new();
+    scene.go_live();
+    // Nobody has begun: nothing went badly.
+    let unclaimed = scene.live(1);
+    assert_eq!(cancel(&scene, &unclaimed, 7), (Stage::Live, Some((0, false))));
+    let claimed = scene.live(2);
+    let next = scene.works_on(&claimed);
+    assert_eq!(cancel(&scene, &claimed, next), (Stage::Simulated, None));
+    assert!(scene.record().blocked);
+    scene.engine.stop();
+
+    // An operator may.
+    let scene = Scene::new();
+    scene.go_live();
+    let claimed = scene.live(1);
+    let next = scene.works_on(&claimed);
+    let payload = json!({"reason": "wrong recipient"});
+    scene.report_as("human:rita", &claimed, next, "task.cancelled", payload).unwrap();
+    assert_eq!((scene.record().stage, scene.record().blocked), (Stage::Live, false));
+    scene.engine.stop();
+}
+
 #[test]
 fn silence_in_canary_is_failure() {
     let scene = Scene::new();
@@ -125,6 +158,7 @@ fn a_rollback_beats_a_promotion_under_way_and_ends_live_work() {
     scene.engine.attach_evidence(ROUTE.into(), ("hs_e2e_0002".into(), attached), rita()).unwrap().unwrap();
     let run = E2eHandoff {
         handoff_id: "hs_e2e_0002".into(),
+        mode: Some(Mode::Simulated),
         completed: Some(scene.engine.head()),
         source_agent: "decision-router".into(),
         target_agent: "crypto-sage".into(),
