@@ -235,3 +235,38 @@ fn a_replay_carries_nothing_along_a_route_that_was_set_back_or_became_another() 
     assert!(carried(&scene, &next));
     scene.engine.stop();
 }
+
+/// What a door has read may be older than what its handoff was decided by.
+#[test]
+fn whoever_answers_goes_by_what_is_decided_by() {
+    let mut scene = Scene::new();
+    let before = scene.rules.clone();
+    let is_now = |scene: &Scene, rules: &Arc<InForce>| Arc::ptr_eq(&scene.engine.governing(&before), rules);
+    assert!(is_now(&scene, &before));
+    // The same set with another keyring.
+    scene.put(&before.policies, Keyring::default());
+    assert!(is_now(&scene, &scene.rules) && !is_now(&scene, &before));
+
+    // Routes that a rollback restored are in it, and leave with the pin; what was judged by them is judged again, though
+    // the digest of both sets is that of the same files.
+    let mut route = scene.rules.policies.route(ROUTE).unwrap().clone();
+    route.primary_agent_id = "another".to_owned();
+    let set = scene.rules.policies.with_routes([(ROUTE.to_owned(), route)].into_iter());
+    scene.put(&Arc::new(set), Keyring::default());
+    scene.engine.roll_back(ROUTE.into(), rollback(None), false, rita()).unwrap().unwrap();
+    let pinned = scene.engine.governing(&scene.rules);
+    assert!(pinned.overlaid && pinned.policies.route(ROUTE).unwrap().primary_agent_id == "crypto-sage");
+    let ruling = Ruling {
+        policies: pinned.policies.clone(),
+        keyring: pinned.keyring.clone(),
+        asker: Asker::Agent("decision-router".into()),
+    };
+    let spec = handoff("hs_00000001", "key-00000001");
+    let candidate = Candidate::judge(spec.to_string().into(), ruling, scene.world.now()).unwrap();
+    assert!(candidate.still_holds(Some(&pinned), scene.world.now()));
+    scene.engine.lift(ROUTE.into(), Lift::Pin, "looked at it".into(), rita()).unwrap().unwrap();
+    let lifted = scene.engine.governing(&pinned);
+    assert!(!lifted.overlaid && lifted.policies.digest() == pinned.policies.digest());
+    assert!(!candidate.still_holds(Some(&lifted), scene.world.now()));
+    scene.engine.stop();
+}
