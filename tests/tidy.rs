@@ -260,3 +260,22 @@ fn tests_do_not_sleep() {
         SLEEPS.iter().map(|(name, times, _)| ((*name).to_owned(), *times)).collect();
     assert_eq!(found, allowed, "wait for the thing itself; if time is the subject, say so in the list");
 }
+
+/// A file that the Dockerfile copies and `.dockerignore` hides ends the build.
+#[test]
+fn the_image_is_built_from_what_docker_is_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let shown = read(".dockerignore");
+    let shown: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    let dockerfile = read("Dockerfile");
+    let copied = dockerfile.lines().filter_map(|line| line.strip_prefix("COPY "));
+    let copied = copied.filter(|line| !line.starts_with("--from"));
+    // The last word of a line is where the others go.
+    let names = copied.filter_map(|line| line.rsplit_once(' ')).flat_map(|(names, _)| names.split(' '));
+    let names: Vec<&str> = names.collect();
+    assert!(names.contains(&"Cargo.toml"), "{names:?}");
+    for name in names {
+        assert!(shown.contains(&name) && root.join(name).exists(), "`{name}` is copied into the image");
+    }
+}
