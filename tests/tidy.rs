@@ -261,6 +261,66 @@ fn tests_do_not_sleep() {
     assert_eq!(found, allowed, "wait for the thing itself; if time is the subject, say so in the list");
 }
 
+/// Every page of the repository, by its path, with its text outside of code blocks.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let directories = ["", "docs", "docs/checklists", "docs/decisions", "docs/examples", "benches/peers"];
+    let entries = directories.iter().flat_map(|directory| fs::read_dir(root.join(directory)).unwrap());
+    let files = entries.map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let outside = |text: &str| text.split("```").step_by(2).collect::<Vec<_>>().concat();
+    files.map(|path| (path.clone(), outside(&fs::read_to_string(&path).unwrap()))).collect()
+}
+
+/// Where the links of a page lead: what stands behind `](`, but for addresses elsewhere.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let all = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+    all.filter(|link| !link.contains("://"))
+}
+
+/// The anchor that a heading gets where pages are shown.
+fn anchor(heading: &str) -> String {
+    let letters = heading.trim().to_lowercase();
+    letters
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+        .collect::<String>()
+        .replace(' ', "-")
+}
+
+#[test]
+fn every_link_in_a_page_leads_somewhere() {
+    let pages = pages();
+    assert!(pages.len() > 50, "{}", pages.len());
+    for (path, text) in &pages {
+        for link in links(text) {
+            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            assert!(target.exists(), "{} links to {link}", path.display());
+            if !place.is_empty() {
+                let target = fs::read_to_string(&target).unwrap();
+                let headings = target.lines().filter(|line| line.starts_with('#'));
+                let found = headings.map(|line| anchor(line.trim_start_matches('#'))).any(|one| one == place);
+                assert!(found, "{} links to {link}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_page_is_in_its_index() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for directory in ["docs", "docs/decisions"] {
+        let index = fs::read_to_string(root.join(directory).join("README.md")).unwrap();
+        let listed: Vec<&str> = links(&index).collect();
+        for (path, _) in pages() {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let is_its = path.parent() == Some(&root.join(directory)) && name != "README.md";
+            assert!(!is_its || listed.contains(&name), "{directory}/README.md does not list {name}");
+        }
+    }
+}
+
 /// A file that the Dockerfile copies and `.dockerignore` hides ends the build.
 #[test]
 fn the_image_is_built_from_what_docker_is_shown() {
