@@ -13,12 +13,14 @@ use crate::os::files::replace_public;
 use crate::policy::ROUTES_PATH;
 use crate::state::{Adoption, Published, Publisher, adopt};
 
-/// Take routing edits over from an edited state file; the daemon must not be running.
+/// Take routing edits over from an edited file; the daemon must not be running.
 ///
 /// Edits of a route's capability, primaryAgentId and fallbackAgentId go into policies/routes.json, as if they had
 /// been made there, and the ledger records them when the policies are loaded. Everything else that was edited is
 /// listed and not adopted: no stage is raised, nothing is unblocked, no audit row is dropped. Then the ledger's view
-/// is put back. Exit: 0 adopted or nothing was edited, 1 nothing could be adopted or you said no.
+/// is put back.
+///
+/// Exit: 0 adopted or nothing was edited, 1 nothing could be adopted or you said no.
 #[derive(Debug, Args)]
 pub(super) struct Adopt {
     /// Do it without asking

@@ -13,7 +13,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   handoffd approvals list
   handoffd approvals show hs_20260218_router_0001
-  handoffd approvals approve hs_20260218_router_0001 --reason 'checked the recipient with the desk'
+  handoffd approvals approve hs_20260218_router_0001 --reason 'desk agrees'
   handoffd approvals reject hs_20260218_router_0001 --reason 'not today'
 
 Answering is for a person: put an operator's token into HANDOFFD_TOKEN.";
@@ -21,13 +21,13 @@ Answering is for a person: put an operator's token into HANDOFFD_TOKEN.";
 /// Look at what waits for a person, and approve or reject it.
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
-    /// List what waits, what ends first coming first
+    /// List what waits, soonest to expire first
     List(Page),
     /// Show exactly what would be dispatched
     Show(Show),
-    /// Say yes. Exit: 0 allowed, 1 denied or expired after all, 4 another person must say yes too
+    /// Approve it. Exit: 0 allowed, 1 denied or expired after all, 4 another person must approve, too
     Approve(Answer),
-    /// Say no
+    /// Reject it
     Reject(Answer),
 }
 

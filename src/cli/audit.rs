@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::printer::{DIM, GREEN, RED};
+use super::printer::{DIM, GREEN, RED, counted};
 use super::{Context, Exit, Failure, parse_time, place, read_input};
 use crate::gateway::{Files, public_key};
 use crate::json;
@@ -26,18 +26,18 @@ pub(super) enum AuditCommand {
     List(List),
     /// Show one entry
     Show(Show),
-    /// Print the newest entries, and each next one when it is committed
     Tail(super::tail::AuditTail),
-    /// Compute everything again: the chain, the checkpoint, the state file, the views
     Verify(Verify),
     /// Print a signed checkpoint to keep elsewhere: of the newest entry if a gateway runs, otherwise the last one
     Checkpoint,
 }
 
-/// Compute everything again, with code that shares nothing with what writes the ledger.
+/// Compute everything again: the chain, the checkpoint, the state file, the views.
 ///
-/// Without --export: the workspace's segments, its own checkpoint, the state file, and the views. Exit: 0 good, 1
-/// a difference was found, 2 unreadable.
+/// Shares no code with what writes the ledger. Without --export: the workspace's segments, its own checkpoint, the
+/// state file, and the views.
+///
+/// Exit: 0 good, 1 a difference was found, 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
     /// Verify an export instead of the workspace's ledger; `-` is standard input
@@ -340,9 +340,9 @@ impl Verify {
             let topic_id = report.topic_id.unwrap_or_default();
             let hash = report.last_running_hash.unwrap_or_default();
             context.printer.line(&format!(
-                "{GREEN}good{GREEN:#}  {} entries of {topic_id}, {} checkpoint(s), running hash {hash}",
+                "{GREEN}good{GREEN:#}  {} entries of {topic_id}, {}, running hash {hash}",
                 report.entries,
-                checkpoints.len()
+                counted(checkpoints.len(), "checkpoint", "checkpoints")
             ));
         }
         Ok(Exit::Done)

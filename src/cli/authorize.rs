@@ -19,18 +19,18 @@ use crate::timestamp::Timestamp;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  handoffd authorize new --principal user:main --agent blockchain-operator --operation transfer --mode simulated
-  handoffd authorize new --principal user:main --agent crypto-sage --operation swap.jupiter --mode live \\
-      --expires 30m --intent taskspec.json
+  handoffd authorize new --principal user:main --agent blockchain-operator \\
+      --operation transfer --mode simulated
+  handoffd authorize new --principal user:main --agent crypto-sage \\
+      --operation swap.jupiter --mode live --expires 30m --intent taskspec.json
   handoffd authorize list --state in_force
-  handoffd authorize revoke authz_01KHSA7E5V0000000000000004 --reason 'the desk is closed'
+  handoffd authorize revoke authz_01KHSA7E5V0000000000000004 --reason closed
 
 Making and revoking is for a person: put an operator's token into HANDOFFD_TOKEN.";
 
 /// Make, list, show and revoke grants.
 #[derive(Debug, Subcommand)]
 pub(super) enum AuthorizeCommand {
-    /// Make a grant, and print its name
     New(New),
     /// List grants, the newest first
     List(List),
@@ -40,10 +40,12 @@ pub(super) enum AuthorizeCommand {
     Revoke(Revoke),
 }
 
-/// Make a grant: what a delegated handoff may do without asking a person again.
+/// Make a grant, and print its name.
 ///
-/// Standard output is its name alone, for the TaskSpec's authorship.risk.authorizationRef. Nobody makes one for
-/// themselves. Exit: 0 made, 2 refused, 3 unavailable.
+/// A grant says what a delegated handoff may do without asking a person again. Standard output is its name alone, for the TaskSpec's authorship.risk.authorizationRef. Nobody makes one for
+/// themselves.
+///
+/// Exit: 0 made, 2 refused, 3 unavailable.
 #[derive(Debug, Args)]
 pub(super) struct New {
     /// The principal in whose name the work is done
@@ -177,7 +179,7 @@ impl New {
         } else {
             context.printer.line(&text(&made, "authorizationRef"));
             context.printer.note(&format!(
-                "it counts until {} and can be used {} time(s)",
+                "it counts until {}; uses: {}",
                 text(&made, "expiresAt"),
                 text(&made, "uses")
             ));

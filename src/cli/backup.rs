@@ -9,9 +9,9 @@ use super::{Context, Exit, Failure, place};
 use crate::gateway::{Files, back_up, restore};
 use crate::ledger::Source;
 
-/// Copy what cannot be made again, beside a running daemon, and verify the copy.
+/// Copy what cannot be made again, and verify the copy.
 ///
-/// The copy holds the ledger, a checkpoint, the gateway's key, the keyring and the token hashes: guard it like the
+/// Works beside a running daemon. The copy holds the ledger, a checkpoint, the gateway's key, the keyring and the token hashes: guard it like the
 /// workspace. Policies and handoffd.toml are not in it; keep them where they have a history.
 #[derive(Debug, Args)]
 pub(super) struct Backup {

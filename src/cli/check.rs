@@ -14,11 +14,12 @@ use crate::limits;
 use crate::os::clock;
 use crate::timestamp::Timestamp;
 
-/// Say what the gates say about TaskSpecs, without submitting them.
+/// Run the gates on TaskSpecs, without submitting them.
 ///
-/// Every gate that needs no ledger runs, and every reason is listed. What only the gateway can decide
-/// (used ids, the route's stage, grants) is listed as claims. Exit: 0 allowed, 1 denied or expired,
-/// 2 unreadable, 4 needs approval.
+/// Every gate that needs no ledger runs, and every reason is listed. What only the gateway can decide (used ids, the
+/// route's stage, grants) is listed as claims.
+///
+/// Exit: 0 allowed, 1 denied or expired, 2 unreadable, 4 needs approval.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// TaskSpec files; `-` is standard input

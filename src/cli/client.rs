@@ -27,15 +27,22 @@ use base::{Base, below};
 #[derive(Debug, Default, Args)]
 pub(super) struct ClientFlags {
     /// The gateway, such as https://gateway.example:7420; without it, the one that serves the workspace
-    #[arg(long, global = true, value_name = "URL", env = "HANDOFFD_URL", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Gateway",
+        value_name = "URL",
+        env = "HANDOFFD_URL",
+        hide_env_values = true
+    )]
     url: Option<String>,
 
-    /// The token; rather put it into HANDOFFD_TOKEN, or leave it in memory/admin.token
-    #[arg(long, global = true, value_name = "TOKEN")]
+    /// The token; better kept in HANDOFFD_TOKEN or memory/admin.token
+    #[arg(long, global = true, help_heading = "Gateway", value_name = "TOKEN")]
     token: Option<TokenArgument>,
 
     /// Trust the certificates in this PEM file, and no others
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = "Gateway", value_name = "FILE")]
     ca: Option<PathBuf>,
 }
 

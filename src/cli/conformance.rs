@@ -16,10 +16,11 @@ use crate::gateway::Files;
 use crate::state::Published;
 use tally::Tally;
 
-/// Say whether orchestration here follows the standard: seven lines with pass or fail.
+/// Check whether the workspace follows the handoff standard, in seven lines.
 ///
-/// Reads the whole ledger; with --correlation only the handoffs of that cycle, and the routes they went along. Exit: 0
-/// all seven pass, 1 one of them does not.
+/// Reads the whole ledger; with --correlation only the handoffs of that cycle, and the routes they went along.
+///
+/// Exit: 0 all seven pass, 1 one of them does not.
 #[derive(Debug, Args)]
 pub(super) struct Conformance {
     /// Only this correlationId

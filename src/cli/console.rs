@@ -11,9 +11,11 @@ use browser::{NotOpened, open};
 
 /// Open the console in a browser, with a link that works once.
 ///
-/// The link is printed, too. It is opened with what BROWSER names, else with the desktop's own browser. The session is
-/// that of the token: an operator acts in their own name, an auditor reads, the workspace's admin token reads and can
-/// freeze. Exit: 0 printed, 2 refused, 3 unavailable.
+/// The link is printed, too. It is opened with what BROWSER names, else with the desktop's own browser. The session
+/// is that of the token: an operator acts in their own name, an auditor reads, the workspace's admin token reads and
+/// can freeze.
+///
+/// Exit: 0 printed, 2 refused, 3 unavailable.
 #[derive(Debug, Args)]
 pub(super) struct Console {
     #[command(flatten)]

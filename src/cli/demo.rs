@@ -34,7 +34,9 @@ use steps::{Examples, STEPS, Step};
 /// Walk through every gate in a scratch workspace, and leave nothing behind.
 ///
 /// Starts a real gateway on a free port of this machine, shows what it decides and why, brings a route from dev to
-/// live and back, and shows what becomes of a ledger that somebody edits. Takes less than a minute. Exit: 0 all went as told, 1 it did not.
+/// live and back, and shows what becomes of a ledger that somebody edits. Takes less than a minute.
+///
+/// Exit: 0 all went as told, 1 it did not.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// Do not pause between the steps

@@ -26,7 +26,9 @@ use crate::timestamp::Timestamp;
 
 /// Look for what could be wrong with the workspace, and say what to do.
 ///
-/// Nothing is changed. Exit: 0 nothing fails, 1 something does.
+/// Nothing is changed.
+///
+/// Exit: 0 nothing fails, 1 something does.
 #[derive(Debug, Args)]
 pub(super) struct Doctor;
 

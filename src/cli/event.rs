@@ -14,7 +14,9 @@ use crate::wire::{Contracts, Kind, StreamId, WireId};
 ///
 /// Builds the Wire event: its id, its number in the stream, its state. An agent's token reports task.claimed,
 /// task.started, task.blocked, artifact.ready, task.complete and task.failed; the source or an operator may send
-/// task.cancelled. Exit: 0 taken in, 2 refused, 3 unavailable.
+/// task.cancelled.
+///
+/// Exit: 0 taken in, 2 refused, 3 unavailable.
 #[derive(Debug, Args)]
 pub(super) struct ReportEvent {
     #[command(flatten)]

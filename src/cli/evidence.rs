@@ -11,14 +11,15 @@ use crate::evidence::{Limits, Mode, convert};
 /// Convert A2A packets into evidence.
 #[derive(Debug, Subcommand)]
 pub(super) enum EvidenceCommand {
-    /// Say what was visible in A2A packets: the K1-A handoff and G4-A discovery objects
     Convert(Convert),
 }
 
-/// Say what was visible in A2A packets.
+/// Say what was visible in A2A packets: the K1-A handoff and G4-A discovery objects.
 ///
-/// Prints {"ok": {events, lossiness, digests}} or {"error": {kind, message}} for each packet: indented for
-/// one, a line each for several. Exit: 0 all converted, 1 one was refused, 2 unreadable.
+/// Prints {"ok": {events, lossiness, digests}} or {"error": {kind, message}} for each packet: indented for one, a
+/// line each for several.
+///
+/// Exit: 0 all converted, 1 one was refused, 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Convert {
     /// Packet files; `-` is standard input. A file that ends in .jsonl has a packet on each line

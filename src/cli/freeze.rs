@@ -12,7 +12,8 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   handoffd freeze set --all --reason 'wrong balances on the exchange'
   handoffd freeze set --mode live --reason 'month end'
-  handoffd freeze set --route crypto-sage.execution-plane.v1 --reason 'the agent answers twice'
+  handoffd freeze set --route crypto-sage.execution-plane.v1 \\
+      --reason 'the agent answers twice'
   handoffd freeze list
   handoffd freeze lift --mode live --reason 'month end is over'
 

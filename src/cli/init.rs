@@ -15,7 +15,7 @@ use crate::os::files;
 /// Files that exist are kept as they are.
 #[derive(Debug, Args)]
 pub(super) struct Init {
-    /// Where; the workspace if not given
+    /// The directory; the workspace if not given
     directory: Option<PathBuf>,
 }
 

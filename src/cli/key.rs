@@ -20,7 +20,6 @@ use crate::timestamp::Timestamp;
 /// Manage the keys that prove who signed.
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Add a key: from a file, a public key, or a new one
     Add(Add),
     /// List the keys; secrets are never shown
     List,
@@ -28,12 +27,11 @@ pub(super) enum KeyCommand {
     Remove(Remove),
 }
 
-/// Add a key.
+/// Add a key: from a file, a public key, or a new one.
 ///
-/// Without --secret-file or --public-key a new key is made. An hmac-sha256 secret stays in
-/// memory/keyring.json; of an ed25519 key only the public half does, and a new private half is written to
-/// a file of its own for its owner to take away. Through --url only a public key can be added: secrets are
-/// given to a gateway on its own machine.
+/// Without --secret-file or --public-key a new key is made. An hmac-sha256 secret stays in memory/keyring.json; of an
+/// ed25519 key only the public half does, and a new private half is written to a file of its own for its owner to
+/// take away. Through --url only a public key can be added: secrets are given to a gateway on its own machine.
 #[derive(Debug, Args)]
 pub(super) struct Add {
     /// Whose key it is: a principal such as user:main, or a route's owner

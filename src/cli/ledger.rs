@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::printer::GREEN;
+use super::printer::{GREEN, counted};
 use super::sign::parse_seconds;
 use super::{Context, Exit, Failure, place};
 use crate::ledger::{PurgeMode, Source};
@@ -12,18 +12,16 @@ use crate::os::clock;
 /// Look after the ledger's files.
 #[derive(Debug, Subcommand)]
 pub(super) enum LedgerCommand {
-    /// Drop the bodies of old entries; the chain stays as it is
     Purge(Purge),
-    /// Copy the ledger to a database or back, and let the copy take its place
     Copy(super::ledger_copy::Copy),
-    /// Say what a database has lost, and which history counts
     Settle(super::ledger_settle::Settle),
 }
 
-/// Drop the bodies of old entries; the chain stays as it is. Works beside a running daemon.
+/// Drop the bodies of old entries; the chain stays as it is.
 ///
-/// A body is the TaskSpec that a decision was about. Entries, their hashes and the digests of the bodies stay,
-/// so everything still verifies. The segment that is being written is left alone, whatever its age.
+/// A body is the TaskSpec that a decision was about. Entries, their hashes and the digests of the bodies stay, so
+/// everything still verifies. The segment that is being written is left alone, whatever its age.
+/// Works beside a running daemon.
 #[derive(Debug, Args)]
 pub(super) struct Purge {
     /// How old the entries must be, such as 12h or 90d
@@ -67,10 +65,10 @@ impl Purge {
         } else {
             let word = if self.dry_run { "would drop" } else { "dropped" };
             context.printer.line(&format!(
-                "{GREEN}{word}{GREEN:#} {} bodies, {} bytes, from {} segment(s): entries before {}",
-                purged.bodies,
+                "{GREEN}{word}{GREEN:#} {}, {} bytes, from {}: entries before {}",
+                counted(purged.bodies, "body", "bodies"),
                 purged.bytes,
-                purged.segments,
+                counted(purged.segments, "segment", "segments"),
                 before.to_nanoseconds(),
             ));
         }

@@ -3,18 +3,19 @@
 use clap::Args;
 use serde_json::json;
 
-use super::printer::{GREEN, Progress};
+use super::printer::{GREEN, Progress, counted};
 use super::{Context, Exit, Failure};
 use crate::gateway::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
 use crate::ledger::AppendFault;
 use crate::ledger::postgres::PostgresFault;
 
-/// Copy the ledger to a database or back, verify the copy, and let it take the ledger's place.
+/// Copy the ledger to a database or back, and let the copy take its place.
 ///
 /// Entries, bodies and checkpoints are copied as they are, so everything that was ever signed still verifies. The
 /// source is closed for writing and stays so; the target can be used once it has been verified. A copy that was cut
-/// short goes on where it was when the command is run again. Exit: 0 copied, 1 the two ledgers do not fit, 2 unreadable,
-/// 3 in use or not reachable.
+/// short goes on where it was when the command is run again.
+///
+/// Exit: 0 copied, 1 the two ledgers do not fit, 2 unreadable, 3 in use or not reachable.
 #[derive(Debug, Args)]
 pub(super) struct Copy {
     /// What to copy: a workspace's directory, or a postgres:// URL
@@ -25,8 +26,8 @@ pub(super) struct Copy {
     #[arg(long, value_name = "PLACE", value_parser = parse_place)]
     to: Place,
 
-    /// Delete another ledger that is in the target's database, if it has no decision and nothing else that somebody
-    /// asked for: a gateway was started on it by mistake
+    /// Delete another ledger in the target's database, if a gateway was started on it by mistake and it has no
+    /// decision and nothing else that somebody asked for
     #[arg(long)]
     replace: bool,
 }
@@ -125,9 +126,11 @@ fn said(context: &Context, moved: &Moved) {
     }
     context.printer.line(&format!(
         "{GREEN}copied{GREEN:#}  {} entries of {topic_id} and {bodies} bodies to {to}\n        \
-         verified, {checkpoints} checkpoint(s), running hash {}\n        \
+         verified, {}, running hash {}\n        \
          {from} is closed for writing; the copy takes its place",
-        head.sequence, head.running_hash,
+        head.sequence,
+        counted(*checkpoints, "checkpoint", "checkpoints"),
+        head.running_hash,
     ));
 }
 

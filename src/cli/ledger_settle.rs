@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::printer::{GREEN, RED};
+use super::printer::{GREEN, RED, counted};
 use super::{Context, Exit, Failure, place};
 use crate::gateway::{Files, LostEntries, lost_entries};
 use crate::ledger::postgres::{Database, Loss, Settlement};
@@ -14,14 +14,16 @@ const SHOWN: usize = 20;
 
 /// Say what a database has lost, and which history counts.
 ///
-/// A database that was put back from a backup, or that lost its end in a failover, is closed by the first gateway that
-/// misses an entry: nobody appends to it any more. This shows who misses what, and which decisions of it this workspace
-/// has seen. If all of it is there again, it opens the ledger. If the entries cannot be found, `--keep` gives them up: what
-/// is left counts, and the next gateway that starts begins a new epoch, in which envelopes, mentions and grants from before
-/// are void. Exit: 0 nothing to settle, or settled; 1 to be settled; 2 unreadable.
+/// A database that was put back from a backup, or that lost its end in a failover, is closed by the first gateway
+/// that misses an entry: nobody appends to it any more. This shows who misses what, and which decisions of it this
+/// workspace has seen. If all of it is there again, it opens the ledger. If the entries cannot be found, `--keep`
+/// gives them up: what is left counts, and the next gateway that starts begins a new epoch, in which envelopes,
+/// mentions and grants from before are void.
+///
+/// Exit: 0 nothing to settle, or settled; 1 to be settled; 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Settle {
-    /// Give up what is lost: the last entry that is left, to show that you have seen what that means
+    /// Give up the lost entries. ENTRY is the last one that is left: naming it shows that you know what is lost
     #[arg(long, value_name = "ENTRY")]
     keep: Option<u64>,
 }
@@ -155,10 +157,10 @@ impl Found {
             return "  seen    this workspace has seen none of it; ask in those of the gateways that miss something\n".to_owned();
         };
         let mut text = format!(
-            "  seen    entries {} to {through} by this workspace, with {}{} decision(s)\n",
+            "  seen    entries {} to {through} by this workspace, with {}{}\n",
             after + 1,
             if decisions.len() >= crate::limits::VIEW_PAGE_ROWS_MAX { "more than " } else { "" },
-            decisions.len()
+            counted(decisions.len(), "decision", "decisions")
         );
         for row in decisions.iter().take(SHOWN) {
             let (id, decision) = (row.handoff_id.as_deref(), row.decision.as_deref());

@@ -12,7 +12,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   handoffd mention phase
   handoffd mention metrics
-  handoffd mention phase set gated-read --reason 'a week without a false positive'
+  handoffd mention phase set gated-read --reason 'no false positive for a week'
   handoffd mention list --limit 10
   handoffd mention false-positive 1473395000000000002 --reason 'it was a joke'
 

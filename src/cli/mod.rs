@@ -63,16 +63,19 @@ use crate::timestamp::Timestamp;
 use client::Remote;
 use printer::Printer;
 
+/// What every command takes stands in its help behind its own options.
+const COMMON: &str = "Workspace and output";
+
 /// The policy gateway that an orchestrator asks before one AI agent hands work to another.
 #[derive(Debug, Parser)]
 #[command(name = "handoffd", version, max_term_width = 100, disable_help_subcommand = true)]
 struct Arguments {
     /// The workspace: a directory with policies/ and memory/
-    #[arg(long, global = true, value_name = "DIR", env = "HANDOFFD_WORKSPACE", default_value = ".")]
+    #[arg(long, global = true, help_heading = COMMON, value_name = "DIR", env = "HANDOFFD_WORKSPACE", default_value = ".")]
     workspace: PathBuf,
 
     /// Print JSON for programs instead of text for people
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     json: bool,
 
     #[command(subcommand)]
@@ -81,17 +84,11 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway
     Serve(serve::Serve),
-    /// Make a workspace: policies, an input schema, a runbook, examples
     Init(init::Init),
-    /// Say what the gates say about TaskSpecs, without submitting them
     Check(check::Check),
-    /// Ask the gateway for handoffs, and print what was decided
     Submit(submit::Submit),
-    /// Report what became of a handoff
     Event(event::ReportEvent),
-    /// Sign the envelope of a delegated TaskSpec and print the TaskSpec
     Sign(sign::Sign),
     /// Make, list, show and revoke grants
     #[command(after_help = authorize::EXAMPLES)]
@@ -99,7 +96,7 @@ enum Command {
     /// Look at what waits for a person, and approve or reject it
     #[command(after_help = approvals::EXAMPLES)]
     Approvals(client::Remote<approvals::ApprovalsCommand>),
-    /// Stop decisions, and let them go on
+    /// Stop decisions, and lift what was stopped
     #[command(after_help = freeze::EXAMPLES)]
     Freeze(client::Remote<freeze::FreezeCommand>),
     /// Roll mention-triggered work out, step by step
@@ -111,13 +108,9 @@ enum Command {
     Token(client::Remote<token::TokenCommand>),
     /// Show where routes stand between dev and live; block and unblock them
     Route(client::Remote<route::RouteCommand>),
-    /// Evaluate a gate of a route, and record what came of it
     Promote(promote::Promote),
-    /// Take a route out of live, or show what that would come to
     Rollback(rollback::Rollback),
-    /// Open the console in a browser, with a link that works once
     Console(console::Console),
-    /// Say whether orchestration here follows the standard
     Conformance(conformance::Conformance),
     /// Test policies, show the set in force, and answer to a changed one that waits
     #[command(after_help = policy::EXAMPLES)]
@@ -140,16 +133,12 @@ enum Command {
     /// Check receipts of allowed handoffs, offline
     #[command(subcommand)]
     Receipt(receipt::ReceiptCommand),
-    /// Copy what cannot be made again, and verify the copy
     Backup(backup::Backup),
-    /// Put a backup into a workspace that has no ledger yet
     Restore(backup::Restore),
     /// Check Agent Wire events, and reduce them to state
     #[command(subcommand)]
     Wire(wire::WireCommand),
-    /// Walk through every gate in a scratch workspace, and leave nothing behind
     Demo(demo::Demo),
-    /// Look for what could be wrong with the workspace, and say what to do
     Doctor(doctor::Doctor),
     /// Print a completion script for a shell
     Completions(completions::Completions),

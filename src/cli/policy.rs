@@ -19,28 +19,33 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   handoffd policy test
   handoffd policy show
-  handoffd policy approve sha256:7777777777777777777777777777777777777777777777777777777777777777 --reason 'the new route was reviewed'
-  handoffd policy reject sha256:7777777777777777777777777777777777777777777777777777777777777777 --reason 'nobody asked for it'
+  handoffd policy approve \\
+      sha256:7777777777777777777777777777777777777777777777777777777777777777 \\
+      --reason 'the new route was reviewed'
+  handoffd policy reject \\
+      sha256:7777777777777777777777777777777777777777777777777777777777777777 \\
+      --reason 'nobody asked for it'
 
 A changed set waits where [policy] approval = \"operator\". Answering is for a person: put an operator's token into HANDOFFD_TOKEN.";
 
 /// Test policies, show the set in force, and answer to a changed one that waits.
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
-    /// Run table tests: TaskSpecs changed in a few places, and what must come of them
     Test(Test),
     /// Show the set in force, how the last load went, and what waits
     Show,
-    /// Say yes to a changed set that waits: it is in force
+    /// Approve a changed set that waits; it is then in force
     Approve(Answer),
-    /// Say no: it stays out of force until the files change
+    /// Reject it; it stays out of force until the files change
     Reject(Answer),
 }
 
-/// Run table tests of policies.
+/// Run table tests: TaskSpecs changed in a few places, and what must come of them.
 ///
-/// A case is a TaskSpec, a JSON merge patch, a time, and the decision and codes that must come of it; the
-/// format is docs/schemas/policy-test.schema.json. Exit: 0 all pass, 1 one failed, 2 unreadable.
+/// A case is a TaskSpec, a JSON merge patch, a time, and the decision and codes that must come of it; the format is
+/// docs/schemas/policy-test.schema.json.
+///
+/// Exit: 0 all pass, 1 one failed, 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Test {
     /// Case files; all of policies/tests/*.json if none is given

@@ -1,5 +1,6 @@
 //! The one place that writes to standard output and standard error.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use anstyle::{AnsiColor, Style};
@@ -11,6 +12,11 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const GREEN: Style = AnsiColor::Green.on_default().bold();
 pub(super) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+
+/// So many of something, in words for people: `1 route`, `3 routes`.
+pub(super) fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == N::from(1) { one } else { many })
+}
 
 /// Prints text for people or JSON for programs; colour only on a terminal.
 #[derive(Debug)]

@@ -16,7 +16,9 @@ use crate::promotion::PromotionGate;
 /// Evaluate a gate of a route, and record what came of it.
 ///
 /// Without GATE: shows the checklist and evaluates the next gate after asking. It takes an operator's token, in
-/// HANDOFFD_TOKEN; a harness may attach evidence with G3. Exit: 0 passed, 1 failed, 2 refused, 3 unavailable.
+/// HANDOFFD_TOKEN; a harness may attach evidence with G3.
+///
+/// Exit: 0 passed, 1 failed, 2 refused, 3 unavailable.
 #[derive(Debug, Args)]
 pub(super) struct Promote {
     #[command(flatten)]
@@ -30,19 +32,19 @@ pub(super) struct Promote {
     #[arg(value_name = "GATE", value_parser = parse_gate)]
     gate: Option<PromotionGate>,
 
-    /// The handoff that G0 or G3 is to rest on
+    /// The handoff that G0 or G3 shall rest on
     #[arg(long, value_name = "ID")]
     handoff: Option<String>,
 
-    /// The run that evidence is of
+    /// Id of the run that the evidence describes
     #[arg(long, value_name = "ID", requires = "handoff")]
     run_id: Option<String>,
 
-    /// The trace that evidence is of, 32 hex digits
+    /// Id of the trace that the evidence describes, 32 hex digits
     #[arg(long, value_name = "ID", requires = "handoff")]
     trace_id: Option<String>,
 
-    /// Where the report is that evidence is of
+    /// Where to find the report that the evidence describes
     #[arg(long, value_name = "REF", requires = "handoff")]
     report: Option<String>,
 

@@ -17,15 +17,15 @@ use crate::timestamp::Timestamp;
 /// Check receipts of allowed handoffs.
 #[derive(Debug, Subcommand)]
 pub(super) enum ReceiptCommand {
-    /// Say whether a receipt holds, and for what
     Verify(Verify),
 }
 
 /// Say whether a receipt holds, and for what.
 ///
-/// The signature, the expiry and that the handoff was allowed are always checked. The payload, the TaskSpec and
-/// the target are compared with what is given here; a receiver should give the payload it was sent and its own
-/// name. Exit: 0 it holds, 1 it does not, 2 unreadable.
+/// The signature, the expiry and that the handoff was allowed are always checked. The payload, the TaskSpec and the
+/// target are compared with what is given here; a receiver should give the payload it was sent and its own name.
+///
+/// Exit: 0 it holds, 1 it does not, 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
     /// A receipt, or a whole Decision with `receipt` and `dispatch`; `-` is standard input

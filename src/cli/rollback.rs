@@ -8,10 +8,12 @@ use super::client::{Ask, ClientFlags};
 use super::route::place;
 use super::{Context, Exit, Failure};
 
-/// Take a route out of live, with an operator's token.
+/// Take a route out of live, or show what that would do.
 ///
-/// Demotes it to simulated, restores the definition before this one, and ends live handoffs in flight. G3 and G4 must
-/// be earned again. Exit: 0 done, 2 refused, 3 unavailable.
+/// It takes an operator's token. Demotes the route to simulated, restores the definition before this one, and ends live handoffs in flight. G3 and G4 must
+/// be earned again.
+///
+/// Exit: 0 done, 2 refused, 3 unavailable.
 #[derive(Debug, Args)]
 pub(super) struct Rollback {
     #[command(flatten)]

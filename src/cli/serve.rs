@@ -16,15 +16,17 @@ use crate::settings::{Effective, Flag};
 
 /// Run the gateway.
 ///
-/// A workspace that nobody has used yet is filled with an example first. Policies, keys and tokens are read again when they change
-/// and on SIGHUP; SIGTERM, Ctrl-C and the end of the terminal that it was started in finish what is under way and stop. Exit: 0 stopped, 2 wrong settings,
-/// 3 the workspace cannot be served.
+/// A workspace that nobody has used yet is filled with an example first. Policies, keys and tokens are read again
+/// when they change and on SIGHUP; SIGTERM, Ctrl-C and the end of the terminal that it was started in finish what is
+/// under way and stop.
+///
+/// Exit: 0 stopped, 2 wrong settings, 3 the workspace cannot be served.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     #[command(flatten)]
     settings: SettingFlags,
 
-    /// Put the policies and keys of this workspace in force for all replicas, should they differ from those in force
+    /// Put the policies and keys of this workspace in force for all replicas, if they differ from those in force
     #[arg(long)]
     put_in_force: bool,
 

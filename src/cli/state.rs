@@ -19,7 +19,6 @@ pub(super) enum StateCommand {
     Verify,
     /// Put the ledger's view back in place of an edited file; the daemon must not be running
     Restore,
-    /// Take routing edits over from an edited file; the daemon must not be running
     Adopt(super::adopt::Adopt),
 }
 

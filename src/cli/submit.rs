@@ -19,18 +19,19 @@ use crate::json::printable;
 use crate::limits::{self, CLIENT_WAIT_S};
 use intake::{Intake, Item};
 
-/// Ask the gateway for handoffs, and print what was decided.
+/// Submit TaskSpecs to the gateway, and print what was decided.
 ///
 /// Several are sent in batches; a table says what became of each. An answer that was lost is asked for again, and
-/// nothing is decided twice. Exit, the gravest of all: 0 allowed, 1 denied or expired, 2 unreadable, 3 unavailable,
-/// 4 needs approval.
+/// nothing is decided twice.
+///
+/// Exit, the gravest of all: 0 allowed, 1 denied or expired, 2 unreadable, 3 unavailable, 4 needs approval.
 #[derive(Debug, Args)]
 pub(super) struct Submit {
     /// TaskSpec files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The files have a TaskSpec on each line; with --json, so has what is printed
+    /// Each line of the files is a TaskSpec; with --json, each line of the output is a Decision
     #[arg(long)]
     lines: bool,
 
@@ -38,7 +39,8 @@ pub(super) struct Submit {
     #[arg(long)]
     check: bool,
 
-    /// Wait so long for a person's answer where one is needed, such as 30s or 10m; each is sent by itself then
+    /// Wait this long for a person's answer where one is needed, such as 30s or 10m; each TaskSpec is then a request of
+    /// its own
     #[arg(long, value_name = "TIME", value_parser = parse_wait, conflicts_with = "check")]
     wait: Option<u64>,
 

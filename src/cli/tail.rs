@@ -22,8 +22,8 @@ const SHOWN_FIRST: u64 = 10;
 
 /// Print the newest entries, and each next one when it is committed.
 ///
-/// Ends with Ctrl-C, or when nobody reads what it prints any more. With --json each entry is a line as `audit
-/// export` prints it.
+/// Ends with Ctrl-C, or when nobody reads what it prints any more. With --json each entry is a line as `audit export`
+/// prints it.
 #[derive(Debug, Args)]
 pub(super) struct AuditTail {
     /// Begin with this entry; without it, with the last ten

@@ -17,7 +17,6 @@ use crate::timestamp::Timestamp;
 /// Manage the tokens with which callers say who they are.
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {
-    /// Make a token and print it, this once
     New(New),
     /// List the tokens; their text is never shown
     List,
@@ -25,7 +24,7 @@ pub(super) enum TokenCommand {
     Revoke(Revoke),
 }
 
-/// Make a token.
+/// Make a token and print it, this once.
 ///
 /// Standard output is the token alone. It is shown this once: only its hash is kept, in memory/tokens.json.
 #[derive(Debug, Args)]

@@ -16,16 +16,15 @@ use crate::wire::{Applied, ContextState, Contracts, Envelope, Reducer, TaskState
 /// Check Agent Wire events, and reduce them to state.
 #[derive(Debug, Subcommand)]
 pub(super) enum WireCommand {
-    /// Say whether events are valid: which schema, which rule, where
     Validate(Validate),
-    /// Reduce events to the state of each stream
     Reduce(Reduce),
 }
 
-/// Say whether events are valid against the schemas.
+/// Say whether events are valid: which schema, which rule, where.
 ///
-/// A file is one event, a JSON array of them, JSON lines, or what `audit export` prints. Exit: 0 all are valid,
-/// 1 one is not, 2 unreadable.
+/// A file is one event, a JSON array of them, JSON lines, or what `audit export` prints.
+///
+/// Exit: 0 all are valid, 1 one is not, 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Validate {
     /// Files of events; `-` is standard input
@@ -36,7 +35,9 @@ pub(super) struct Validate {
 /// Reduce events to the state of each stream.
 ///
 /// A file is a JSON array of events, JSON lines, or what `audit export` prints. An event that may not come where it
-/// stands changes nothing and is listed. Exit: 0 all were taken in, 1 one was not, 2 unreadable.
+/// stands changes nothing and is listed.
+///
+/// Exit: 0 all were taken in, 1 one was not, 2 unreadable.
 #[derive(Debug, Args)]
 pub(super) struct Reduce {
     /// A file of events in order; `-` is standard input

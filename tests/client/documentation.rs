@@ -39,6 +39,51 @@ fn run(workspace: &Workspace, example: &str) {
     assert!(output.status.success(), "{example}: {output:?}");
 }
 
+/// The commands that a help lists.
+fn commands(help: &str) -> Vec<&str> {
+    let Some((_, commands)) = help.split_once("\nCommands:\n") else { return Vec::new() };
+    let lines = commands.split("\n\n").next().unwrap().lines();
+    let named = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    named.map(|line| line.split_whitespace().next().unwrap()).collect()
+}
+
+/// The help of a command, and of all commands below it, as a terminal of this width has it.
+fn helps(workspace: &Workspace, command: &[&str], columns: &str) -> Vec<(String, String)> {
+    let output = workspace.command(command).arg("--help").env("COLUMNS", columns).output().unwrap();
+    let help = stdout(&output);
+    let below = commands(&help);
+    let below = below
+        .iter()
+        .flat_map(|name| helps(workspace, &[command, &[name]].concat(), columns))
+        .collect::<Vec<_>>();
+    [vec![(command.join(" "), help.clone())], below].concat()
+}
+
+/// An example that is cut where a line ends is another command when it is pasted.
+#[test]
+fn examples_in_helps_can_be_pasted_and_what_all_commands_take_comes_last() {
+    let workspace = Workspace::new();
+    for columns in ["80", "100"] {
+        let all = helps(&workspace, &[], columns);
+        assert!(all.len() > 60, "{}", all.len());
+        for (command, help) in &all {
+            if let Some((_, examples)) = help.split_once("\nExamples:\n") {
+                let mut before = "";
+                for line in examples.lines().take_while(|line| !line.is_empty()) {
+                    let is_whole = line.starts_with("  handoffd ") || before.ends_with('\\');
+                    assert!(is_whole && line.len() <= 80, "{command} at {columns}: {line}");
+                    before = line;
+                }
+            }
+            let own = help.split("\nWorkspace and output:\n").next().unwrap();
+            let own = own.split("\nGateway:\n").next().unwrap().lines().map(str::trim_start);
+            let common = ["--workspace ", "--json", "--url ", "--token ", "--ca "];
+            let early = own.filter(|line| common.iter().any(|flag| line.starts_with(flag)));
+            assert_eq!(early.collect::<Vec<_>>(), [""; 0], "{command} at {columns}");
+        }
+    }
+}
+
 #[test]
 fn every_command_is_on_the_page_and_every_example_works() {
     let page = page("cli.md");
@@ -47,13 +92,7 @@ fn every_command_is_on_the_page_and_every_example_works() {
     let mut workspace = Workspace::new();
 
     let help = stdout(&workspace.run(&["--help"]));
-    let (_, commands) = help.split_once("Commands:\n").unwrap();
-    let (commands, _) = commands.split_once("\n\n").unwrap();
-    let mut commands: Vec<&str> = commands
-        .lines()
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .map(|line| line.split_whitespace().next().unwrap())
-        .collect();
+    let mut commands = commands(&help);
     let mut named: Vec<&str> = alone.iter().chain(&served).map(|(command, _)| command.as_str()).collect();
     commands.sort_unstable();
     named.sort_unstable();

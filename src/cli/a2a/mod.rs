@@ -23,12 +23,12 @@ Examples:
   handoffd a2a resubscribe hs_20260218_router_0001 --from 4
   handoffd a2a cancel hs_20260218_router_0001
 
-Without --url the workspace's own gateway is asked. The token comes from HANDOFFD_TOKEN; an agent
-that is open to everybody needs none. With --json everything has the shape of A2A 0.3, whatever
+Without --url the workspace's own gateway is asked. The token comes from HANDOFFD_TOKEN; an agent \
+that is open to everybody needs none. With --json everything has the shape of A2A 0.3, whatever \
 version the agent speaks.
 
-Exit: 0 done or under way, 1 rejected, failed or canceled, 2 not understood, 3 unavailable,
-4 it waits for an approval or for input.";
+Exit: 0 done or under way, 1 rejected, failed or canceled, 2 not understood, 3 unavailable, 4 it \
+waits for an approval or for input.";
 
 /// Talk to an A2A agent: this gateway, or any other.
 #[derive(Debug, Args)]
@@ -53,13 +53,9 @@ enum Protocol {
 
 #[derive(Debug, Subcommand)]
 enum A2aCommand {
-    /// Show who an agent is, what it speaks, and what you may do
     Discover(discover::Discover),
-    /// Send a message, and show the task that it makes
     Send(send::Send),
-    /// Send a message, and follow its task to the end
     Stream(send::StreamMessage),
-    /// Follow a task to its end, from any event on
     Resubscribe(follow::Resubscribe),
     /// Show a task as it is
     Get(task::Get),

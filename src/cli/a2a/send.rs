@@ -14,8 +14,8 @@ use crate::os::random;
 
 /// Send a message, and show the task that it makes.
 ///
-/// A file goes as a data part: a TaskSpec, to hand work over. The answer comes when somebody has to act or the task has
-/// ended, or after the few seconds that the agent waits.
+/// A file goes as a data part: a TaskSpec, to hand work over. The answer comes when somebody has to act or the task
+/// has ended, or after the few seconds that the agent waits.
 #[derive(Debug, Args)]
 pub(super) struct Send {
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(super) struct Outgoing {
     #[arg(value_name = "FILE", required_unless_present = "text")]
     file: Option<PathBuf>,
 
-    /// Words that go along, or instead
+    /// Text to send with the file, or instead of it
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 

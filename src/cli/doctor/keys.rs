@@ -1,5 +1,6 @@
 //! Keys and tokens: whether they can be read, and whether they still count.
 
+use super::super::printer::counted;
 use super::super::{Failure, place};
 use super::{AFTER_SETTINGS, Findings, Ground};
 use crate::callers::{Role, TokenFiles};
@@ -28,7 +29,7 @@ pub(super) fn keyring(ground: &Ground<'_>, findings: &mut Findings) -> String {
             findings.warn(format!("key `{id}` ends {until}"), fix);
         }
     }
-    format!("{} key(s), none of which ends soon", keyring.keys().len())
+    format!("{}; none ends soon", counted(keyring.keys().len(), "key", "keys"))
 }
 
 pub(super) fn owners(ground: &Ground<'_>, findings: &mut Findings) -> String {
@@ -111,5 +112,5 @@ pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
         // That others can read it is for another check to say.
         Err(fault) => return findings.skip(&format!("whose token memory/admin.token holds is not known: {fault}")),
     }
-    format!("{} that count", valid().count())
+    format!("{} in force", counted(valid().count(), "token is", "tokens are"))
 }

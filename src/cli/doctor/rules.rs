@@ -1,5 +1,6 @@
 //! Settings, policies, routes, delegation and what they refer to.
 
+use super::super::printer::counted;
 use super::{Findings, Ground};
 use crate::json;
 use crate::limits;
@@ -28,8 +29,9 @@ pub(super) fn policies(ground: &Ground<'_>, findings: &mut Findings) -> String {
     const FIX: &str = "correct the file: nothing is allowed under a set that cannot be read";
     match &ground.policies {
         Ok(policies) => {
-            let (routes, refs) = (policies.routes().len(), policies.policy_refs().count());
-            return format!("{routes} route(s), {refs} delegation policies, {}", policies.digest());
+            let routes = counted(policies.routes().len(), "route", "routes");
+            let refs = counted(policies.policy_refs().count(), "delegation policy", "delegation policies");
+            return format!("{routes}, {refs}, {}", policies.digest());
         }
         Err(WorkspaceFault::Policy(faults)) => {
             for fault in faults {
