@@ -189,7 +189,7 @@ def plainly(measured, levels):
     if behind:
         words.append(f"**`submit` is not ahead of {listed(behind)}.**")
     if unsure:
-        words.append(f"It is ahead in the middle, but not in every round, of {listed(unsure)}.")
+        words += [f"Its median is ahead of that of {one}, though not in every round." for one in unsure]
     return " ".join([*words, "Everywhere else it is ahead, in every round."])
 
 

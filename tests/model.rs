@@ -1,4 +1,4 @@
-//! The engine against a model: a small, slow program that decides the same handoffs in the plainest way, written from
+//! The engine against a model: a slow program that decides the same handoffs in the plainest way, written from
 //! the rules and sharing nothing with the gateway but points in time.
 //!
 //! A history is drawn from a seed: policies and keys that change, TaskSpecs good and bad, a clock that steps forward and
