@@ -33,6 +33,7 @@ use handoffd::gateway::Gateway;
 use handoffd::ledger::{Entries, Entry, Follower, Log as _, Notice, RealDisk, Seals, SegmentLog, Source};
 use handoffd::os::world::RealWorld;
 use handoffd::policy::{PolicySet, Workspace};
+use handoffd::proof::Seed;
 use handoffd::state::{Publisher, StateFollower, StateView};
 use handoffd::timestamp::Timestamp;
 use handoffd::views::{FollowedViews, Reader, Views, ViewsFault};
@@ -108,16 +109,30 @@ struct Run {
     batches: Vec<Vec<u8>>,
 }
 
-/// The log of a workspace's memory, as the gateway opens it.
-fn open(memory: &Path) -> SegmentLog {
+/// The log of a workspace's memory, as the gateway opens it: full segments that are as their seals say are not read.
+fn open(memory: &Path) -> (SegmentLog, Seals) {
     let (ledger, journal) = (memory.join("ledger"), memory.join("journal"));
-    SegmentLog::open_with_journal(Arc::new(RealDisk), &ledger, &journal, "gw_bench", &[], Seals::default())
-        .unwrap()
-        .0
+    let kept = fs::read_to_string(memory.join("seals")).unwrap_or_default();
+    let seals = Seals::read(&kept, "gw_bench", &seed().public_hex());
+    let opened =
+        SegmentLog::open_with_journal(Arc::new(RealDisk), &ledger, &journal, "gw_bench", &[], seals.clone());
+    (opened.unwrap().0, seals)
+}
+
+/// Keeps the seals for the next start, as the gateway does.
+fn keep(seals: &Seals, memory: &Path) {
+    if let Some(text) = seals.news("gw_bench", &seed()) {
+        let mut file = fs::File::create(memory.join("seals")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+}
+
+fn seed() -> Seed {
+    Seed::from_bytes(&[7; 32])
 }
 
 fn start(directory: &Path, state: bool) -> EngineHandle {
-    let log = open(directory);
+    let (log, _) = open(directory);
     let (last, head) = (log.last_timestamp(), log.head().sequence);
     let history = Entries::read(&directory.join("ledger"), 1, head).unwrap();
     let history = history.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
@@ -242,20 +257,21 @@ impl Follower for Applying {
 /// An engine whose old claims are in the views, and the thread that applies new ones.
 fn start_remembering(memory: &Path) -> (EngineHandle, JoinHandle<()>) {
     let ledger = memory.join("ledger");
-    let log = open(memory);
+    let (log, seals) = open(memory);
     let (last, head) = (log.last_timestamp(), log.head().sequence);
     let path = memory.join("views.db");
     let mut views = Views::open(&path, "gw_bench").unwrap();
     assert_eq!(views.applied().map_or(0, |(sequence, _)| sequence), head, "the views are current");
     let applied = Arc::new(AtomicU64::new(head));
     let (feed, work) = sync_channel::<Vec<Entry>>(256);
-    let told = applied.clone();
+    let (told, its_memory) = (applied.clone(), memory.to_owned());
     let thread = std::thread::spawn(move || {
         while let Ok(mut entries) = work.recv() {
             entries.extend(work.try_iter().take(1_000).flatten());
             views.apply(entries).unwrap();
             told.store(views.applied().unwrap().0, Ordering::Release);
         }
+        keep(&seals, &its_memory);
     });
     let followed = Box::new(Followed { path, applied });
     let past = ViewsPast::new(followed, Source::files(&ledger), "gw_bench").unwrap();
