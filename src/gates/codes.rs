@@ -102,7 +102,7 @@ codes! {
         example: "`intent.inputSchemaRef` is `agents/blockchain-operator/config/missing.schema.v1.json`.",
     }
     SchemaRefForbidden = "EXECUTION_SCHEMA_REF_FORBIDDEN", Contract {
-        means: "`intent.inputSchemaRef` leads out of the workspace.",
+        means: "`intent.inputSchemaRef` leads out of the workspace, or is none of those that the route takes.",
         why: "A sender that picks any file on the machine picks the rules it is judged by, and reads what it should not.",
         fix: "Give a plain relative path: no `..`, no leading slash, no link that leads out.",
         example: "`intent.inputSchemaRef` is `../outside/execution-plane.schema.v1.json`.",
