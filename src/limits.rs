@@ -264,6 +264,14 @@ pub const VIEW_PAUSE_MS_MAX: u64 = 5_000;
 /// What the body of any request may weigh, whatever an operator sets.
 pub const REQUEST_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Bodies that are being read, or whose requests are not answered yet, all together and of one caller. Those of callers that
+/// sign are counted apart until their signature is checked, and so are those that anybody may send.
+pub const BODIES_BYTES_MAX: usize = 16 * REQUEST_BODY_BYTES_MAX;
+pub const BODIES_OF_ONE_CALLER_BYTES_MAX: usize = 4 * REQUEST_BODY_BYTES_MAX;
+pub const UNVERIFIED_BODIES_BYTES_MAX: usize = 4 * REQUEST_BODY_BYTES_MAX;
+pub const UNVERIFIED_BODIES_OF_ONE_KEY_BYTES_MAX: usize = 2 * REQUEST_BODY_BYTES_MAX;
+pub const NOBODYS_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Between which bounds an operator may set what can be set (`settings/keys.rs`).
 pub const SETTABLE_BODY_BYTES: RangeInclusive<usize> = 1024..=REQUEST_BODY_BYTES_MAX;
 pub const SETTABLE_HEADER_BYTES: RangeInclusive<usize> = 1024..=1024 * 1024;

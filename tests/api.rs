@@ -26,6 +26,7 @@ mod api {
     mod a2a_streams;
     mod approvals;
     mod batches;
+    mod bodies;
     mod callers;
     mod checklist;
     mod console;

@@ -1,6 +1,6 @@
 //! Callers: who may ask, and for what.
 //!
-//! Owns the tokens ([`Roster`]), what each [`Role`] may do ([`Act`]), signed requests ([`verify`],
+//! Owns the tokens ([`Roster`]), what each [`Role`] may do ([`Act`]), signed requests ([`SignedRequest`],
 //! [`Nonces`]), and the [`Sessions`] of people who look at pages. Core but for `file`, the one hand, which keeps `memory/tokens.json` and
 //! `memory/admin.token`. Time and randomness come in as arguments.
 //!
@@ -21,7 +21,7 @@ pub use file::{AdminFile, SharedRoster, TokenFault, TokenFiles};
 pub use nonces::Nonces;
 pub use request::{
     KEY_ID_HEADER, NONCE_HEADER, RequestFault, SIGNATURE_HEADER, SignedRequest, TIMESTAMP_HEADER, Verified,
-    verify,
+    Vouched,
 };
 pub use rights::Act;
 pub use role::{Role, Standing, StandingFault};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::request::{RequestFault, Verified};
-use super::token::Caller;
+use super::token::{Caller, TokenId};
 use crate::limits;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
@@ -46,6 +46,11 @@ struct Store {
 type Mark = [u8; 16];
 
 impl Verified<'_> {
+    /// The id of the token that it speaks for.
+    pub fn token_id(&self) -> TokenId {
+        self.caller.token_id()
+    }
+
     /// What its nonce is remembered by.
     pub fn mark(&self) -> [u8; 16] {
         mark(self.key_id, self.nonce)

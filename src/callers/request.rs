@@ -10,7 +10,7 @@ use super::roster::Roster;
 use super::token::Caller;
 use crate::json::printable;
 use crate::limits;
-use crate::proof::{Digest, Keyring, Purpose, object};
+use crate::proof::{Digest, Key, Keyring, Purpose, object};
 use crate::timestamp::Timestamp;
 
 pub const KEY_ID_HEADER: &str = "handoffd-key-id";
@@ -100,7 +100,10 @@ impl fmt::Display for RequestFault {
     }
 }
 
-/// What a signed request says.
+/// The headers that a signed request has, all of them.
+const HEADERS: [&str; 4] = [KEY_ID_HEADER, NONCE_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER];
+
+/// What a signed request says in its head.
 #[derive(Clone, Copy)]
 pub struct SignedRequest<'r> {
     pub key_id: &'r str,
@@ -111,7 +114,6 @@ pub struct SignedRequest<'r> {
     pub method: &'r str,
     /// Path and query, exactly as sent.
     pub path: &'r str,
-    pub body_digest: Digest,
 }
 
 impl<'r> SignedRequest<'r> {
@@ -120,10 +122,8 @@ impl<'r> SignedRequest<'r> {
         header: impl Fn(&'static str) -> Option<&'r str>,
         method: &'r str,
         path: &'r str,
-        body_digest: Digest,
     ) -> Result<Option<Self>, RequestFault> {
-        let names = [KEY_ID_HEADER, NONCE_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER];
-        if names.iter().all(|name| header(name).is_none()) {
+        if HEADERS.iter().all(|name| header(name).is_none()) {
             return Ok(None);
         }
         let needed = |name| header(name).ok_or(RequestFault::Required { missing: Some(name) });
@@ -134,14 +134,31 @@ impl<'r> SignedRequest<'r> {
             signature: needed(SIGNATURE_HEADER)?,
             method,
             path,
-            body_digest,
         }))
     }
 
+    /// All that can be found out from the head alone, so that no body is read for whoever could not have signed it.
+    pub fn vouch<'k>(self, keyring: &'k Keyring, now: Timestamp) -> Result<Vouched<'r, 'k>, RequestFault> {
+        if !is_nonce(self.nonce) {
+            return Err(RequestFault::Malformed { header: NONCE_HEADER });
+        }
+        let signed_at =
+            Timestamp::parse(self.timestamp).ok_or(RequestFault::Malformed { header: TIMESTAMP_HEADER })?;
+        if now.seconds_since(signed_at) > limits::SKEW_S || signed_at.seconds_since(now) > limits::SKEW_S {
+            return Err(RequestFault::TimestampWindow);
+        }
+        let key = keyring
+            .get(self.key_id)
+            .filter(|key| key.purpose() == Purpose::Request && key.is_valid_at(now))
+            .ok_or(RequestFault::SignatureInvalid)?;
+        key.algorithm().check_form(self.signature).map_err(|_| RequestFault::SignatureInvalid)?;
+        Ok(Vouched { request: self, key, signed_at })
+    }
+
     /// The text that is signed.
-    pub fn to_sign(&self) -> String {
+    pub fn to_sign(&self, body_digest: Digest) -> String {
         object(256 + self.path.len(), |members| {
-            members.text("bodyDigest", &self.body_digest.to_string());
+            members.text("bodyDigest", &body_digest.to_string());
             members.text("keyId", self.key_id);
             members.text("method", self.method);
             members.text("nonce", self.nonce);
@@ -158,6 +175,36 @@ impl fmt::Debug for SignedRequest<'_> {
     }
 }
 
+/// A request that names a key which counts, and says when it was signed. Whether it was signed with that key, only its
+/// body tells: until then nobody is known.
+#[derive(Debug)]
+pub struct Vouched<'r, 'k> {
+    request: SignedRequest<'r>,
+    key: &'k Key,
+    signed_at: Timestamp,
+}
+
+impl<'r> Vouched<'r, '_> {
+    /// Who signed this request, with this body?
+    pub fn verify<'a>(
+        &self,
+        body_digest: Digest,
+        roster: &'a Roster,
+        now: Timestamp,
+    ) -> Result<Verified<'a>, RequestFault>
+    where
+        'r: 'a,
+    {
+        let SignedRequest { key_id, nonce, signature, .. } = self.request;
+        self.key
+            .verify(self.request.to_sign(body_digest).as_bytes(), signature)
+            .map_err(|_| RequestFault::SignatureInvalid)?;
+        // Only the holder of the key hears that its token is gone.
+        let caller = roster.named(self.key.owner(), now).ok_or(RequestFault::TokenUnknown)?;
+        Ok(Verified { caller, key_id, nonce, signed_at: self.signed_at })
+    }
+}
+
 /// A request whose signature holds. Its caller comes out when its nonce is spent, so that no door can forget
 /// to: see [`super::Nonces::spend`].
 #[derive(Debug)]
@@ -166,32 +213,6 @@ pub struct Verified<'r> {
     pub(super) key_id: &'r str,
     pub(super) nonce: &'r str,
     pub(super) signed_at: Timestamp,
-}
-
-/// Who signed this request?
-pub fn verify<'r>(
-    request: &SignedRequest<'r>,
-    keyring: &Keyring,
-    roster: &'r Roster,
-    now: Timestamp,
-) -> Result<Verified<'r>, RequestFault> {
-    if !is_nonce(request.nonce) {
-        return Err(RequestFault::Malformed { header: NONCE_HEADER });
-    }
-    let signed_at =
-        Timestamp::parse(request.timestamp).ok_or(RequestFault::Malformed { header: TIMESTAMP_HEADER })?;
-    if now.seconds_since(signed_at) > limits::SKEW_S || signed_at.seconds_since(now) > limits::SKEW_S {
-        return Err(RequestFault::TimestampWindow);
-    }
-    let key = keyring
-        .get(request.key_id)
-        .filter(|key| key.purpose() == Purpose::Request && key.is_valid_at(now))
-        .ok_or(RequestFault::SignatureInvalid)?;
-    key.verify(request.to_sign().as_bytes(), request.signature)
-        .map_err(|_| RequestFault::SignatureInvalid)?;
-    // Only the holder of the key hears that its token is gone.
-    let caller = roster.named(key.owner(), now).ok_or(RequestFault::TokenUnknown)?;
-    Ok(Verified { caller, key_id: request.key_id, nonce: request.nonce, signed_at })
 }
 
 fn is_nonce(text: &str) -> bool {

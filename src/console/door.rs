@@ -6,7 +6,6 @@ use std::time::Instant;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
-use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value as Json;
 
 use super::form::{Fields, encoded};
@@ -15,7 +14,6 @@ use super::tree::Extent;
 use super::{Console, acts, assets, export, live, login, pages, verification};
 use crate::callers::{Act, Look, Session};
 use crate::http::{Ask, Kind, Problem, percent_decoded, weigh};
-use crate::limits;
 use crate::os::clock;
 use crate::proposal::Proposal;
 use crate::timestamp::Timestamp;
@@ -262,13 +260,7 @@ async fn read_form(
     if !kind.starts_with("application/x-www-form-urlencoded") {
         return Err(Problem::new(Kind::MediaType, "this is not a form"));
     }
-    let bytes = Limited::new(body, limits::CONSOLE_FORM_BYTES_MAX).collect();
-    let read = tokio::time::timeout(console.app.settings.server.request_timeout, bytes).await;
-    let bytes = match read {
-        Ok(Ok(read)) => read.to_bytes(),
-        Ok(Err(_)) => return Err(Problem::new(Kind::TooLarge, "the form is too large, or was cut off")),
-        Err(_) => return Err(Problem::new(Kind::Timeout, "the form took too long to arrive")),
-    };
+    let bytes = console.app.read_form(body, headers).await?;
     let text = std::str::from_utf8(&bytes).ok().and_then(Fields::read);
     text.ok_or_else(|| Problem::new(Kind::RequestInvalid, "the form is not percent-encoded UTF-8"))
 }

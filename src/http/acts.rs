@@ -21,7 +21,7 @@ impl Call {
         &mut self,
         ask: impl FnOnce(&Document<'_>) -> Result<T, Vec<Finding>>,
     ) -> Result<T, Problem> {
-        let bytes = self.json_body(limits::ACT.bytes_max).await?;
+        let bytes = self.json_body().await?;
         let document = read(&bytes, limits::ACT).map_err(|fault| Problem::from(&fault))?;
         ask(&document).map_err(|findings| invalid(&findings))
     }

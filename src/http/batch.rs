@@ -18,7 +18,7 @@ use crate::proof::canonical;
 
 pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let bytes_max = call.app.settings.server.batch_bytes_max;
-    let bytes = call.json_body(bytes_max).await?;
+    let bytes = call.json_body().await?;
     let bounds = Bounds { bytes_max, levels_max: limits::TASK_SPEC.levels_max + 1 };
     let bodies = bodies(&bytes, bounds).inspect_err(|_| call.app.metrics.unreadable())?;
     let asker = asker(call.caller()?, Purpose::Submit);

@@ -1,13 +1,14 @@
 //! A request that has passed the door: who calls, with which parameters, and its body when it is asked for.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::App;
+use super::bodies::{Room, too_large};
+use super::endpoint::Endpoint;
 use super::metrics::Step;
 use super::problem::{Kind, Problem};
 use super::query::Query;
@@ -19,6 +20,7 @@ use crate::policy::PolicySet;
 /// What a handler is given.
 pub(super) struct Call {
     pub(super) app: Arc<App>,
+    pub(super) endpoint: &'static Endpoint,
     /// What was in force when it came in.
     pub(super) rules: Rules,
     /// Nothing where no token is needed.
@@ -28,6 +30,8 @@ pub(super) struct Call {
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
     pub(super) body: RequestBody,
+    /// What the body takes.
+    pub(super) room: Arc<Room>,
     pub(super) trace: Trace,
 }
 
@@ -60,12 +64,18 @@ impl Call {
         self.app.metrics.step(step, began)
     }
 
-    /// Reads a JSON body of at most so many bytes.
-    pub(super) async fn json_body(&mut self, bytes_max: usize) -> Result<Bytes, Problem> {
+    /// Reads a JSON body, of at most as many bytes as the endpoint takes.
+    pub(super) async fn json_body(&mut self) -> Result<Bytes, Problem> {
         check_type(&self.headers)?;
-        let patience = self.app.settings.server.request_timeout;
-        let bytes = std::mem::replace(&mut self.body, RequestBody::Read(Bytes::new()));
-        read(bytes, &self.headers, bytes_max, patience).await
+        let server = &self.app.settings.server;
+        let bytes_max = self.endpoint.body_bytes_max(server);
+        match std::mem::replace(&mut self.body, RequestBody::Read(Bytes::new())) {
+            RequestBody::Unread(body) => {
+                self.room.read(body, &self.headers, bytes_max, server.request_timeout).await
+            }
+            RequestBody::Read(bytes) if bytes.len() > bytes_max => Err(too_large(bytes_max)),
+            RequestBody::Read(bytes) => Ok(bytes),
+        }
     }
 }
 
@@ -73,35 +83,6 @@ impl Call {
 pub(super) enum RequestBody {
     Unread(Body),
     Read(Bytes),
-}
-
-/// Reads a body to its end, within bounds of size and time.
-pub(super) async fn read(
-    body: RequestBody,
-    headers: &HeaderMap,
-    bytes_max: usize,
-    patience: Duration,
-) -> Result<Bytes, Problem> {
-    let too_large = || {
-        Problem::new(Kind::TooLarge, format!("the body has more than {bytes_max} bytes"))
-            .hint("a TaskSpec carries references and facts, not the work itself")
-    };
-    let body = match body {
-        RequestBody::Read(bytes) if bytes.len() > bytes_max => return Err(too_large()),
-        RequestBody::Read(bytes) => return Ok(bytes),
-        RequestBody::Unread(body) => body,
-    };
-    let announced =
-        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
-        return Err(too_large());
-    }
-    match tokio::time::timeout(patience, Limited::new(body, bytes_max).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Problem::new(Kind::RequestInvalid, "the body ended before it was whole")),
-        Err(_) => Err(Problem::new(Kind::Timeout, "the body took too long to arrive")),
-    }
 }
 
 /// JSON, as it is: a compressed body could be a thousand times its size.

@@ -6,13 +6,14 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 
 use super::App;
 use super::a2a;
-use super::call::{Call, RequestBody, read};
+use super::call::{Call, RequestBody};
+use super::credential::{Credential, authenticate, missing};
 use super::endpoint::{Endpoint, Place, Voice};
 use super::endpoints::ENDPOINTS;
 use super::head::weigh;
@@ -21,11 +22,8 @@ use super::query::{Query, asked_to_wait};
 use super::spans::Span;
 use super::trace::Trace;
 use crate::ai::Models;
-use crate::callers::{Caller, RequestFault, SIGNATURE_HEADER, SignedRequest, verify};
+use crate::callers::Caller;
 use crate::contract::distance;
-use crate::gateway::Rules;
-use crate::os::clock;
-use crate::proof::Digest;
 
 /// All endpoints, what another door serves beside them, and what to say to those who ask for others.
 pub(super) fn router(app: Arc<App>, beside: Router) -> Router {
@@ -109,33 +107,47 @@ async fn handle(
     weigh(&parts, app.settings.server.header_bytes_max)?;
     let rules = app.rules.current();
     let mut body = RequestBody::Unread(body);
-    let caller = match endpoint.act {
-        None => None,
-        Some(_) => {
-            let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-            match authenticate(&app, &rules, &parts.method, target, &parts.headers, &mut body).await {
-                // Whoever shows a token is held to it.
-                Err(problem) if problem.kind() == Kind::AuthRequired && app.lets_in(endpoint) => None,
-                Err(problem) => return Err(problem),
-                Ok(caller) => {
-                    app.limiter.take(caller.token_id(), Instant::now()).map_err(slow_down)?;
-                    check_right(endpoint, &caller)?;
-                    Some(caller)
-                }
+    let (caller, room) = match endpoint.act {
+        None => (None, app.bodies.of_nobody()),
+        Some(_) => match Credential::of(&parts)? {
+            None if app.lets_in(endpoint) => (None, app.bodies.of_nobody()),
+            None => return Err(missing()),
+            Some(credential) => {
+                let headers = &parts.headers;
+                let (caller, room) =
+                    authenticate(&app, &rules, endpoint, credential, headers, &mut body).await?;
+                app.limiter.take(caller.token_id(), Instant::now()).map_err(slow_down)?;
+                check_right(endpoint, &caller)?;
+                (Some(caller), room)
             }
-        }
+        },
     };
+    // Until it is answered, whatever becomes of the call.
+    let room = Arc::new(room);
     let query =
         Query::read(parts.uri.query().unwrap_or_default(), endpoint, app.settings.server.query_bytes_max)?;
     let captured =
         captured.map_err(|_| Problem::new(Kind::NotFound, "the path is not percent-encoded UTF-8"))?;
     let path = captured.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let call = Call { app, rules, caller, path, query, headers: parts.headers, body, trace };
-    pass_on(endpoint, call).await
+    let room_of_call = room.clone();
+    let call = Call {
+        app,
+        endpoint,
+        rules,
+        caller,
+        path,
+        query,
+        headers: parts.headers,
+        body,
+        room: room_of_call,
+        trace,
+    };
+    pass_on(call).await
 }
 
 /// To the handler, if what the path names can be meant.
-pub(super) async fn pass_on(endpoint: &'static Endpoint, call: Call) -> Result<Response, Problem> {
+pub(super) async fn pass_on(call: Call) -> Result<Response, Problem> {
+    let endpoint = call.endpoint;
     for parameter in endpoint.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
         parameter.check(call.path_named(parameter.name))?;
     }
@@ -157,71 +169,6 @@ pub(super) fn slow_down(wait: std::time::Duration) -> Problem {
     Problem::new(Kind::RateLimited, "this caller asks more often than it may")
         .hint(format!("ask again in {seconds:.0} s"))
         .with_header(header::RETRY_AFTER, value)
-}
-
-/// Who calls: by a token, or by a request that is signed.
-async fn authenticate(
-    app: &App,
-    rules: &Rules,
-    method: &Method,
-    target: &str,
-    headers: &HeaderMap,
-    body: &mut RequestBody,
-) -> Result<Caller, Problem> {
-    let now = clock::now();
-    let text = |name: &'static str| headers.get(name).and_then(|value| value.to_str().ok());
-    if headers.contains_key(SIGNATURE_HEADER) {
-        // The signature is over the body, so the body is read first, within the usual bounds.
-        let unread = std::mem::replace(body, RequestBody::Read(bytes::Bytes::new()));
-        let server = &app.settings.server;
-        let bytes_max = server.body_bytes_max.max(server.batch_bytes_max);
-        let bytes = read(unread, headers, bytes_max, server.request_timeout).await?;
-        let digest = Digest::of(&bytes);
-        *body = RequestBody::Read(bytes);
-        let request = SignedRequest::of(text, method.as_str(), target, digest).map_err(refused)?;
-        if let Some(request) = request {
-            let verified = verify(&request, &rules.in_force.keyring, &rules.roster, now).map_err(refused)?;
-            let mark = verified.mark();
-            let caller = app.nonces.spend(verified, now).cloned().map_err(refused)?;
-            return spent_nowhere_else(app, mark).await.map(|()| caller);
-        }
-    }
-    let Some(authorization) = text(header::AUTHORIZATION.as_str()) else {
-        return Err(Problem::new(Kind::AuthRequired, "this endpoint needs a token")
-            .at("Authorization")
-            .hint("send the header Authorization: Bearer <token>; `handoffd token new` makes one"));
-    };
-    let token = authorization
-        .split_once(' ')
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, token)| token.trim());
-    let caller = token.and_then(|token| rules.roster.find(token, now));
-    caller.cloned().ok_or_else(|| {
-        Problem::new(Kind::AuthTokenUnknown, "the token is unknown, has expired, or was revoked")
-            .at("Authorization")
-            .hint(
-                "send the header Authorization: Bearer <token>; `handoffd token list` shows which there are",
-            )
-    })
-}
-
-/// A nonce that is new here may have been taken by another gateway of the same ledger.
-async fn spent_nowhere_else(app: &App, mark: [u8; 16]) -> Result<(), Problem> {
-    let Some(shared) = &app.shared_nonces else { return Ok(()) };
-    match shared.spend(mark).await {
-        Some(true) => Ok(()),
-        Some(false) => Err(refused(RequestFault::NonceReused)),
-        None => {
-            Err(Problem::new(Kind::NotDurable, "whether the nonce was used before cannot be found out now")
-                .hint("sign the request again, with a new nonce, in a moment"))
-        }
-    }
-}
-
-fn refused(fault: RequestFault) -> Problem {
-    let kind =
-        Kind::ALL.iter().find(|kind| kind.code() == fault.code()).copied().unwrap_or(Kind::AuthRequired);
-    Problem::new(kind, fault.to_string()).hint(fault.hint())
 }
 
 async fn unknown_path(request: Request) -> Response {

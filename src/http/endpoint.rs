@@ -10,6 +10,8 @@ use axum::response::Response;
 use super::call::Call;
 use super::problem::Problem;
 use crate::callers::Act;
+use crate::limits;
+use crate::settings::Server;
 
 /// What a handler gives back.
 pub(super) type Answer = Result<Response, Problem>;
@@ -89,7 +91,32 @@ pub(super) struct Body {
     pub(super) description: &'static str,
     /// The name of a schema in `/openapi.json`.
     pub(super) schema: &'static str,
+    pub(super) weight: Weight,
     pub(super) example: fn() -> serde_json::Value,
+}
+
+/// What a body may weigh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// As much as a TaskSpec.
+    Document,
+    Batch,
+    Event,
+    Act,
+    Rpc,
+}
+
+impl Weight {
+    fn bytes_max(self, server: &Server) -> usize {
+        match self {
+            Self::Document => server.body_bytes_max,
+            Self::Batch => server.batch_bytes_max,
+            // Spaces are the sender's to spend; what counts is the canonical form.
+            Self::Event => 2 * limits::EVENT_BYTES_MAX,
+            Self::Act => limits::ACT.bytes_max,
+            Self::Rpc => limits::A2A_BODY.bytes_max,
+        }
+    }
 }
 
 /// One answer that an endpoint may give, beside the problems that every endpoint shares.
@@ -113,6 +140,11 @@ pub(super) enum Content {
 }
 
 impl Endpoint {
+    /// What a request to it may carry; nothing where it takes no body.
+    pub(super) fn body_bytes_max(&self, server: &Server) -> usize {
+        self.body.as_ref().map_or(0, |body| body.weight.bytes_max(server))
+    }
+
     pub(super) fn query(&self) -> impl Iterator<Item = &Parameter> {
         self.parameters.iter().filter(|parameter| parameter.place == Place::Query)
     }

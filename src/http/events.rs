@@ -9,13 +9,11 @@ use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::engine::{EngineFault, Report, ReportRefusal};
-use crate::limits;
 use crate::wire::{SentEvent, WireCode, WireFault};
 
 /// `POST /v1/handoffs/{id}/events`.
 pub(super) async fn report(mut call: Call) -> Answer {
-    // Spaces are the sender's to spend; what counts is the canonical form.
-    let bytes = call.json_body(2 * limits::EVENT_BYTES_MAX).await?;
+    let bytes = call.json_body().await?;
     let text = std::str::from_utf8(&bytes).map_err(|_| Problem::new(Kind::WireInvalid, "not UTF-8"))?;
     let event = SentEvent::parse(text).map_err(|faults| invalid(&faults))?;
     let sender = call.caller()?.wire_sender();

@@ -14,7 +14,7 @@ use crate::proof::Digest;
 
 /// `POST /v1/evidence/a2a`.
 pub(super) async fn convert(mut call: Call) -> Answer {
-    let bytes = call.json_body(call.app.settings.server.body_bytes_max).await?;
+    let bytes = call.json_body().await?;
     let mode = match call.query.text("mode") {
         Some("lenient") => Mode::Lenient,
         _ => Mode::Strict,

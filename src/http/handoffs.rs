@@ -28,8 +28,7 @@ use crate::wire::StreamId;
 /// `POST /v1/handoffs`.
 pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let began = Instant::now();
-    let bytes_max = call.app.settings.server.body_bytes_max;
-    let bytes = call.json_body(bytes_max).await?;
+    let bytes = call.json_body().await?;
     let metrics = call.app.metrics.clone();
     let began = call.step(Step::Read, began);
     let body = text_of(&bytes).inspect_err(|_| metrics.unreadable())?;
@@ -136,8 +135,7 @@ fn still_counts(caller: &Caller, rules: &Rules) -> Result<(), Problem> {
 
 /// `POST /v1/handoffs/check`.
 pub(super) async fn check(mut call: Call) -> HttpAnswer {
-    let bytes_max = call.app.settings.server.body_bytes_max;
-    let bytes = call.json_body(bytes_max).await?;
+    let bytes = call.json_body().await?;
     let body = text_of(&bytes).inspect_err(|_| call.app.metrics.unreadable())?;
     let ruling = ruling(&call.rules, asker(call.caller()?, Purpose::Check));
     let mut candidate =

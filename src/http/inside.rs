@@ -83,15 +83,17 @@ impl App {
         let body = ask.body.map_or_else(Bytes::new, |body| body.to_string().into());
         let call = Call {
             app: self.clone(),
+            endpoint,
             rules: self.rules.current(),
             caller: Some(caller.clone()),
             path: ask.path,
             query,
             headers,
             body: RequestBody::Read(body),
+            room: Arc::new(self.bodies.of_caller(caller.token_id())),
             trace,
         };
-        pass_on(endpoint, call).await
+        pass_on(call).await
     }
 
     /// Asks as this caller for an answer that is JSON.

@@ -11,8 +11,10 @@ mod alone;
 mod approvals;
 mod audit;
 mod batch;
+mod bodies;
 mod call;
 mod console_links;
+mod credential;
 mod door;
 mod endpoint;
 mod endpoints;
@@ -58,6 +60,7 @@ use crate::os::clock;
 use crate::push::Courier;
 use crate::settings::Settings;
 use alone::Alone;
+use bodies::Bodies;
 use health::ConditionLog;
 use limiter::Limiter;
 use reads::Readers;
@@ -86,6 +89,7 @@ pub struct App {
     /// Who is decided on a thread of the runtime.
     pub(crate) alone: Alone,
     limiter: Limiter,
+    bodies: Bodies,
     readers: Readers,
     nonces: Nonces,
     /// Those that other gateways of the ledger have taken; nothing where there are none.
@@ -131,6 +135,7 @@ impl App {
             metrics,
             alone: Alone::default(),
             limiter,
+            bodies: Bodies::default(),
             readers: Readers::default(),
             nonces: Nonces::since(clock::now()),
             shared_nonces,

@@ -52,6 +52,7 @@ kinds! {
     HeadTooLarge = "HTTP_HEADERS_TOO_LARGE", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";
     MediaType = "HTTP_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE, "The body is not of a type that is taken";
     RateLimited = "HTTP_RATE_LIMITED", TOO_MANY_REQUESTS, "Too many requests from this caller";
+    BodiesFull = "HTTP_BUSY", SERVICE_UNAVAILABLE, "Too much is being sent at once";
     Busy = "ENGINE_BUSY", SERVICE_UNAVAILABLE, "Too many decisions are waiting";
     NotDurable = "ENGINE_NOT_DURABLE", SERVICE_UNAVAILABLE, "The decision could not be made durable";
     RulesDiffer = "ENGINE_RULES_DIFFER", SERVICE_UNAVAILABLE, "This replica's rules are not those in force";

@@ -48,7 +48,7 @@ struct NewKey {
 
 /// A body of ours that is not a TaskSpec.
 pub(super) async fn body<T: serde::de::DeserializeOwned>(call: &mut Call) -> Result<T, Problem> {
-    let bytes = call.json_body(call.app.settings.server.body_bytes_max).await?;
+    let bytes = call.json_body().await?;
     // Read strictly first: a key that stands there twice is not for serde to choose from.
     let document =
         crate::json::read(&bytes, crate::limits::TASK_SPEC).map_err(|fault| Problem::from(&fault))?;

@@ -497,6 +497,18 @@ fn an_anonymous_caller_plays_in_dev_and_simulated_only() {
     // A token that is wrong stays wrong, and no other surface opens.
     let get = r#"{"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}"#;
     assert_eq!(talk.daemon.send(&Request::new("POST", "/rpc").token("hd_orc_x").json(get)).status, 401);
+    // So does a part of a signature, or what is no text.
+    for (name, value) in [
+        ("Handoffd-Key-Id", "x"),
+        ("Handoffd-Nonce", "nonce-0001"),
+        ("Handoffd-Timestamp", "now"),
+        ("Handoffd-Signature", "x"),
+        ("Handoffd-Signature", "\u{e9}"),
+        ("Authorization", "\u{e9}"),
+    ] {
+        let shown = Request::new("POST", "/rpc").header(name, value).json(get);
+        assert_eq!(talk.daemon.send(&shown).status, 401, "{name}: {value}");
+    }
     for (method, target) in [
         ("GET", "/v1/handoffs"),
         ("GET", "/v1/approvals"),

@@ -23,7 +23,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// What is signed, put together by hand: a canonical JSON object, its members in the order of their names.
-fn signature(key_id: &str, nonce: &str, timestamp: &str, request: &Request) -> String {
+pub(crate) fn signature(key_id: &str, nonce: &str, timestamp: &str, request: &Request) -> String {
     let digest = hex(&Sha256::digest(request.body.as_deref().unwrap_or_default()));
     let text = format!(
         r#"{{"bodyDigest":"sha256:{digest}","keyId":"{key_id}","method":"{}","nonce":"{nonce}","path":"{}","timestamp":"{timestamp}"}}"#,
@@ -34,7 +34,13 @@ fn signature(key_id: &str, nonce: &str, timestamp: &str, request: &Request) -> S
     hex(&mac.finalize().into_bytes())
 }
 
-fn with_headers(request: Request, key_id: &str, nonce: &str, timestamp: &str, signature: &str) -> Request {
+pub(crate) fn with_headers(
+    request: Request,
+    key_id: &str,
+    nonce: &str,
+    timestamp: &str,
+    signature: &str,
+) -> Request {
     request
         .header("Handoffd-Key-Id", key_id)
         .header("Handoffd-Nonce", nonce)

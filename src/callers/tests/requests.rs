@@ -32,13 +32,22 @@ impl Signing {
     }
 
     fn verify(&self, request: &SignedRequest<'_>, now: Timestamp) -> Result<String, &'static str> {
-        verify(request, &self.keyring, &self.roster, now)
-            .map(|verified| verified.caller.name().to_string())
-            .map_err(RequestFault::code)
+        self.verify_with(request, b"{}", now).map_err(RequestFault::code)
+    }
+
+    fn verify_with(
+        &self,
+        request: &SignedRequest<'_>,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<String, RequestFault> {
+        let vouched = request.vouch(&self.keyring, now)?;
+        let verified = vouched.verify(Digest::of(body), &self.roster, now)?;
+        Ok(verified.caller.name().to_string())
     }
 
     fn sign(&self, request: &SignedRequest<'_>) -> String {
-        let text = request.to_sign();
+        let text = request.to_sign(Digest::of(b"{}"));
         let key = self.keyring.get(request.key_id).or(self.keyring.get("good")).unwrap();
         key.sign(text.as_bytes()).unwrap_or_else(|| Seed::from_bytes(&[5; 32]).sign(text.as_bytes()))
     }
@@ -52,7 +61,6 @@ pub(super) fn request(key_id: &'static str) -> SignedRequest<'static> {
         signature: "",
         method: "POST",
         path: "/v1/handoffs?wait=30s",
-        body_digest: Digest::of(b"{}"),
     }
 }
 
@@ -60,7 +68,7 @@ pub(super) fn request(key_id: &'static str) -> SignedRequest<'static> {
 fn what_is_signed_can_be_made_by_anybody_with_an_hmac() {
     let request = request("good");
     assert_eq!(
-        request.to_sign(),
+        request.to_sign(Digest::of(b"{}")),
         "{\"bodyDigest\":\"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a\",\"keyId\":\"good\",\"method\":\"POST\",\"nonce\":\"nonce-0001\",\"path\":\"/v1/handoffs?wait=30s\",\"timestamp\":\"2026-02-18T19:38:00Z\"}"
     );
     // As Python's hmac gives it.
@@ -95,19 +103,45 @@ fn a_signed_request_is_its_callers_or_nobodys() {
     check("good", |request| request.nonce = "nonce-0002", BAD);
     check("good", |request| request.timestamp = "2026-02-18T19:38:01Z", BAD);
     check("good", |request| request.timestamp = "2026-02-18T20:38:00+01:00", BAD);
-    check("good", |request| request.body_digest = Digest::of(b"[]"), BAD);
     check("good", |request| request.signature = "00", BAD);
     for nonce in ["seven-7", "with space", "ünïcode-nonce", &"n".repeat(129)] {
         let request = SignedRequest { nonce, ..request("good") };
         let signature = signing.sign(&request);
-        let fault = verify(
-            &SignedRequest { signature: &signature, ..request },
-            &signing.keyring,
-            &signing.roster,
-            now(),
-        );
+        let fault = signing.verify_with(&SignedRequest { signature: &signature, ..request }, b"{}", now());
         assert_eq!(fault.unwrap_err(), RequestFault::Malformed { header: NONCE_HEADER }, "{nonce}");
     }
+    let mut request = request("good");
+    let signature = signing.sign(&request);
+    request.signature = &signature;
+    let other_body = signing.verify_with(&request, b"[]", now());
+    assert_eq!(other_body, Err(RequestFault::SignatureInvalid));
+}
+
+#[test]
+fn who_could_not_have_signed_it_is_refused_before_there_is_a_body() {
+    let signing = Signing::new();
+    let check = |key_id: &'static str, change: fn(&mut SignedRequest<'_>), expected: Result<(), &str>| {
+        let mut request = request(key_id);
+        let signature = "0".repeat(64);
+        request.signature = &signature;
+        change(&mut request);
+        let vouched = request.vouch(&signing.keyring, now()).map(drop);
+        assert_eq!(vouched.map_err(RequestFault::code), expected, "{request:?}");
+    };
+    const BAD: Result<(), &str> = Err("AUTH_SIGNATURE_INVALID");
+    check("good", |_| {}, Ok(()));
+    // Whether its token is gone is for the holder of the key to hear.
+    check("orphan", |_| {}, Ok(()));
+    check("unknown", |_| {}, BAD);
+    check("envelope", |_| {}, BAD);
+    check("late", |_| {}, BAD);
+    // An Ed25519 signature is longer.
+    check("pair", |_| {}, BAD);
+    check("good", |request| request.signature = "x", BAD);
+    check("good", |request| request.nonce = "seven-7", BAD);
+    check("good", |request| request.timestamp = "yesterday", BAD);
+    const LATE: Result<(), &str> = Err("AUTH_TIMESTAMP_WINDOW_EXCEEDED");
+    check("good", |request| request.timestamp = "2026-02-18T19:35:59Z", LATE);
 }
 
 #[test]
@@ -142,7 +176,7 @@ fn the_four_headers_come_together_or_not_at_all() {
     let names = [KEY_ID_HEADER, NONCE_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER];
     let read = |there: &[&str]| {
         let header = |name: &'static str| there.contains(&name).then_some("value");
-        SignedRequest::of(header, "GET", "/", Digest::of(b"")).map(|request| request.is_some())
+        SignedRequest::of(header, "GET", "/").map(|request| request.is_some())
     };
     assert_eq!(read(&[]), Ok(false));
     assert_eq!(read(&names), Ok(true));

@@ -14,7 +14,6 @@ use crate::a2a::{
 use crate::http::call::Call;
 use crate::http::endpoint::Answer;
 use crate::http::handoffs::json_response;
-use crate::limits;
 
 /// What a request is answered with.
 enum Reply {
@@ -24,7 +23,7 @@ enum Reply {
 
 /// `POST /rpc`.
 pub(in crate::http) async fn rpc(mut call: Call) -> Answer {
-    let bytes = call.json_body(limits::A2A_BODY.bytes_max).await?;
+    let bytes = call.json_body().await?;
     let header = call.headers.get("a2a-version").and_then(|value| value.to_str().ok());
     let asked = header.or(call.query.text("A2A-Version")).map(str::to_owned);
     // What is read borrows from the body, and is gone before anything is waited for.

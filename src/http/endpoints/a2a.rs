@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{ANY, get, json, nothing, path, query, text};
 use crate::callers::Act;
 use crate::http::a2a;
-use crate::http::endpoint::{Body, Endpoint, Form, Parameter, Voice};
+use crate::http::endpoint::{Body, Endpoint, Form, Parameter, Voice, Weight};
 
 const VERSION: Parameter =
     query("A2A-Version", ANY, "1.0", "The protocol's version, where the header of that name is not sent");
@@ -59,6 +59,7 @@ fn rpc(path: &'static str, id: &'static str) -> Endpoint {
         body: Some(Body {
             description: "A request, or an array of requests",
             schema: "RpcRequest",
+            weight: Weight::Rpc,
             example: || json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "hs_20260218_router_0001"}}),
         }),
         answers: vec![

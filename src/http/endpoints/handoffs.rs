@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, HANDOFF, LIMIT, SEQUENCE, TO};
 use super::{get, json, problem, query, text};
 use crate::callers::Act;
-use crate::http::endpoint::{Body, Endpoint, Form, Reply};
+use crate::http::endpoint::{Body, Endpoint, Form, Reply, Weight};
 use crate::http::{batch, events, evidence, handoffs, reads, streams};
 use crate::views::Status;
 
@@ -34,7 +34,14 @@ const DECIDED: &[Reply] = &[
 ];
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
-    let spec = || Some(Body { description: "A TaskSpec", schema: "TaskSpec", example: task_spec });
+    let spec = || {
+        Some(Body {
+            description: "A TaskSpec",
+            schema: "TaskSpec",
+            weight: Weight::Document,
+            example: task_spec,
+        })
+    };
     vec![
         Endpoint {
             method: Method::POST,
@@ -78,6 +85,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "TaskSpecs",
                 schema: "TaskSpecs",
+                weight: Weight::Batch,
                 example: || json!([task_spec()]),
             }),
             answers: vec![json(200, "Decisions", "A Decision for each, in the same order")],
@@ -145,7 +153,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 operator cancels it. The same event again is answered with 200 and changes nothing.",
             act: Some(Act::ReportEvent),
             parameters: vec![HANDOFF],
-            body: Some(Body { description: "A Wire v1.1 event", schema: "WireEvent", example: wire_event }),
+            body: Some(Body {
+                description: "A Wire v1.1 event",
+                schema: "WireEvent",
+                weight: Weight::Event,
+                example: wire_event,
+            }),
             answers: vec![
                 json(200, "Reported", "The event stood there before"),
                 json(201, "Reported", "Taken in, and durable"),
@@ -190,6 +203,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "An A2A packet",
                 schema: "Packet",
+                weight: Weight::Document,
                 example: || {
                     json!({"protocol": "a2a", "version": "0.3.0", "event_type": "task.requested",
                         "timestamp": "2026-02-18T19:38:00Z", "agent": {"id": "decision-router", "role": "orchestrator"},

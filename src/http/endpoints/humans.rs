@@ -7,7 +7,7 @@ use super::{ANY, CURSOR, FROM, HANDOFF, LIMIT, TO};
 use super::{get, json, path, problem, query};
 use crate::authorization::GrantStanding;
 use crate::callers::Act;
-use crate::http::endpoint::{Body, Endpoint, Form, Parameter};
+use crate::http::endpoint::{Body, Endpoint, Form, Parameter, Weight};
 use crate::http::{approvals, freezes, grants, mentions};
 use crate::limits;
 
@@ -54,6 +54,7 @@ fn of_grants() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "What it is for",
                 schema: "NewGrant",
+                weight: Weight::Act,
                 example: || {
                     json!({"principal": "user:main", "agents": ["blockchain-operator"], "operations": ["transfer"],
                         "modes": ["simulated"], "expiresAt": "2026-02-18T21:00:00Z", "uses": 1})
@@ -137,6 +138,7 @@ fn of_approvals() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Yes or no, and why",
                 schema: "ApprovalAnswer",
+                weight: Weight::Act,
                 example: || json!({"decision": "approve", "reason": "checked the recipient with the desk"}),
             }),
             answers: vec![
@@ -168,6 +170,7 @@ fn of_freezes() -> Vec<Endpoint> {
         Some(Body {
             description: "Everything, a mode or a route, and why",
             schema: "FreezeAsk",
+            weight: Weight::Act,
             example: || json!({"scope": "mode", "mode": "live", "reason": "wrong balances on the exchange"}),
         })
     };
@@ -225,6 +228,7 @@ fn of_mentions() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "The phase, and why",
                 schema: "MentionPhaseAsk",
+                weight: Weight::Act,
                 example: || json!({"phase": "gated-read", "reason": "a week without a false positive"}),
             }),
             answers: vec![
@@ -267,6 +271,7 @@ fn of_mentions() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Why; and which handoff, where the message led to several",
                 schema: "FalsePositiveAsk",
+                weight: Weight::Act,
                 example: || json!({"reason": "it was a joke"}),
             }),
             answers: vec![

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{get, json, path, problem};
 use crate::callers::Act;
-use crate::http::endpoint::{Body, Endpoint, Form, Parameter};
+use crate::http::endpoint::{Body, Endpoint, Form, Parameter, Weight};
 use crate::http::routes;
 
 const KEY: Parameter = path("key", Form::Text { max: 160 }, "crypto-sage.execution-plane.v1", "The routeKey");
@@ -42,6 +42,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "What it is to rest on",
                 schema: "GateAsk",
+                weight: Weight::Document,
                 example: || json!({"reason": "the route is new"}),
             }),
             answers: vec![
@@ -65,6 +66,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Why",
                 schema: "RollbackAsk",
+                weight: Weight::Document,
                 example: || json!({"reason": "slippage beyond the limit", "dryRun": true}),
             }),
             answers: vec![json(200, "RolledBack", "What was done, or would be")],
@@ -84,6 +86,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Why",
                 schema: "BlockAsk",
+                weight: Weight::Document,
                 example: || json!({"reason": "the venue is down"}),
             }),
             answers: vec![json(200, "RolledBack", "What was done")],
@@ -98,6 +101,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Why, and what is lifted",
                 schema: "UnblockAsk",
+                weight: Weight::Document,
                 example: || json!({"reason": "the venue is back", "what": "block"}),
             }),
             answers: vec![

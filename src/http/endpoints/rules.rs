@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{get, json, path, problem};
 use crate::callers::Act;
-use crate::http::endpoint::{Body, Endpoint, Form};
+use crate::http::endpoint::{Body, Endpoint, Form, Weight};
 use crate::http::{console_links, policies, tokens};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -37,6 +37,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "The digest of the set that was looked at, yes or no, and why",
                 schema: "PolicyAnswer",
+                weight: Weight::Act,
                 example: || {
                     json!({"digest": "sha256:7777777777777777777777777777777777777777777777777777777777777777",
                         "decision": "approve", "reason": "the new route was reviewed"})
@@ -86,6 +87,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Whose it is",
                 schema: "NewToken",
+                weight: Weight::Document,
                 example: || json!({"name": "router-1", "role": "orchestrator", "agentId": "decision-router"}),
             }),
             answers: vec![json(201, "Token", "The token, this once"), problem(409, "The name is taken")],
@@ -115,6 +117,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Whose it is, and the secret or the public half",
                 schema: "NewKey",
+                weight: Weight::Document,
                 example: || {
                     json!({"keyId": "user-main-2", "owner": "user:main", "algorithm": "ed25519",
                         "publicKey": "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"})

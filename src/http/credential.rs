@@ -1,0 +1,126 @@
+//! Who calls: what a request shows of that, a token or a signature, and whether it holds.
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+
+use super::App;
+use super::bodies::{Room, too_large};
+use super::call::RequestBody;
+use super::endpoint::Endpoint;
+use super::problem::{Kind, Problem};
+use crate::callers::{Caller, RequestFault, SignedRequest};
+use crate::gateway::Rules;
+use crate::os::clock;
+use crate::proof::Digest;
+
+/// What a request shows of who sends it. Whoever shows one, or a part of one, is held to it.
+pub(super) enum Credential<'r> {
+    /// The header, if it is one that a token could be in.
+    Token(Option<&'r str>),
+    Signature(SignedRequest<'r>),
+}
+
+impl<'r> Credential<'r> {
+    /// What this request shows; nothing if it shows nothing at all.
+    pub(super) fn of(parts: &'r Parts) -> Result<Option<Self>, Problem> {
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        // What is no text is there all the same; as no text at all, it is refused by its form.
+        let text = |name| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        if let Some(request) = SignedRequest::of(text, parts.method.as_str(), target).map_err(refused)? {
+            return Ok(Some(Self::Signature(request)));
+        }
+        let shown = parts.headers.get(header::AUTHORIZATION);
+        Ok(shown.map(|authorization| Self::Token(authorization.to_str().ok())))
+    }
+}
+
+/// Nobody is shown, where somebody must be.
+pub(super) fn missing() -> Problem {
+    Problem::new(Kind::AuthRequired, "this endpoint needs a token")
+        .at("Authorization")
+        .hint("send the header Authorization: Bearer <token>; `handoffd token new` makes one")
+}
+
+/// Who calls, and room for what they send. A body that is signed has been read then.
+pub(super) async fn authenticate(
+    app: &App,
+    rules: &Rules,
+    endpoint: &Endpoint,
+    credential: Credential<'_>,
+    headers: &HeaderMap,
+    body: &mut RequestBody,
+) -> Result<(Caller, Room), Problem> {
+    match credential {
+        Credential::Token(authorization) => {
+            let caller = bearer(rules, authorization)?;
+            let room = app.bodies.of_caller(caller.token_id());
+            Ok((caller, room))
+        }
+        Credential::Signature(request) => signer(app, rules, endpoint, request, headers, body).await,
+    }
+}
+
+fn bearer(rules: &Rules, authorization: Option<&str>) -> Result<Caller, Problem> {
+    let token = authorization
+        .and_then(|text| text.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim());
+    let caller = token.and_then(|token| rules.roster.find(token, clock::now()));
+    caller.cloned().ok_or_else(|| {
+        Problem::new(Kind::AuthTokenUnknown, "the token is unknown, has expired, or was revoked")
+            .at("Authorization")
+            .hint(
+                "send the header Authorization: Bearer <token>; `handoffd token list` shows which there are",
+            )
+    })
+}
+
+/// The signature is over the body, so the body is read first: of those who could have signed it, as much as the endpoint
+/// takes, and together no more than there is room for.
+async fn signer(
+    app: &App,
+    rules: &Rules,
+    endpoint: &Endpoint,
+    request: SignedRequest<'_>,
+    headers: &HeaderMap,
+    body: &mut RequestBody,
+) -> Result<(Caller, Room), Problem> {
+    let vouched = request.vouch(&rules.in_force.keyring, clock::now()).map_err(refused)?;
+    let server = &app.settings.server;
+    let bytes_max = endpoint.body_bytes_max(server);
+    let unverified = app.bodies.of_key(request.key_id);
+    let bytes = match std::mem::replace(body, RequestBody::Read(bytes::Bytes::new())) {
+        RequestBody::Unread(body) => {
+            unverified.read(body, headers, bytes_max, server.request_timeout).await?
+        }
+        RequestBody::Read(bytes) if bytes.len() > bytes_max => return Err(too_large(bytes_max)),
+        RequestBody::Read(bytes) => bytes,
+    };
+    let now = clock::now();
+    let verified = vouched.verify(Digest::of(&bytes), &rules.roster, now).map_err(refused)?;
+    let (mark, room) = (verified.mark(), app.bodies.of_caller(verified.token_id()));
+    room.take(bytes.len())?;
+    *body = RequestBody::Read(bytes);
+    let caller = app.nonces.spend(verified, now).cloned().map_err(refused)?;
+    spent_nowhere_else(app, mark).await?;
+    Ok((caller, room))
+}
+
+/// A nonce that is new here may have been taken by another gateway of the same ledger.
+async fn spent_nowhere_else(app: &App, mark: [u8; 16]) -> Result<(), Problem> {
+    let Some(shared) = &app.shared_nonces else { return Ok(()) };
+    match shared.spend(mark).await {
+        Some(true) => Ok(()),
+        Some(false) => Err(refused(RequestFault::NonceReused)),
+        None => {
+            Err(Problem::new(Kind::NotDurable, "whether the nonce was used before cannot be found out now")
+                .hint("sign the request again, with a new nonce, in a moment"))
+        }
+    }
+}
+
+fn refused(fault: RequestFault) -> Problem {
+    let kind =
+        Kind::ALL.iter().find(|kind| kind.code() == fault.code()).copied().unwrap_or(Kind::AuthRequired);
+    Problem::new(kind, fault.to_string()).hint(fault.hint())
+}
