@@ -10,7 +10,7 @@ use super::{Failure, notify};
 use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
-use crate::gateway::{Bell, Gateway, Opening, Reloaded, RuleKeeper, Starting, Watch};
+use crate::gateway::{Bell, Gateway, Opening, Put, RuleKeeper, Starting, Watch};
 use crate::http::{App, Listening, Metrics, listen, look_at_condition};
 use crate::limits;
 use crate::os::clock;
@@ -211,19 +211,19 @@ fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
         loop {
             watch.wait();
             let reloaded = app.rules().reload();
-            app.metrics.reloaded(!matches!(reloaded, Reloaded::Failed(_)));
-            match reloaded {
-                Reloaded::Same => {}
-                Reloaded::Changed { policies } => {
+            app.metrics.reloaded(reloaded.failed.is_none());
+            match reloaded.put {
+                Put::Nothing => {}
+                Put::Changed { policies } => {
                     let digest = app.rules().digest().to_string();
                     tracing::info!(policies, digest, "changed rules are in force");
                 }
-                Reloaded::Waits { digest } => {
+                Put::Waits { digest } => {
                     tracing::warn!(%digest, "a changed policy set waits for an operator's yes; the one before it is in force");
                 }
-                Reloaded::Failed(failed) => {
-                    tracing::error!(why = %crate::json::printable(&failed.why), "changed rules are not in force; the ones before them are");
-                }
+            }
+            if let Some(failed) = reloaded.failed {
+                tracing::error!(why = %crate::json::printable(&failed.why()), "changed rules are not in force; the ones before them are");
             }
         }
     };

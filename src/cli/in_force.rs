@@ -1,16 +1,38 @@
 //! Sees to it that a changed file is in force before the command returns, where a gateway serves the workspace.
 
+use serde_json::Value as Json;
+
 use super::client::{Ask, ClientFlags, Trouble};
 use super::{Context, Exit, Failure, place};
+use crate::gateway::Part;
+use crate::json::printable;
 use crate::os::clock;
 
 /// Has the workspace's gateway read its files again, and waits until the ledger has what changed. Nothing to do
-/// where none runs: the next one starts with the files as they are. `counted` is whether the token that this
-/// command shows counted before the change.
-pub(super) fn put_in_force(context: &Context, flags: &ClientFlags, counted: bool) -> Result<Exit, Failure> {
+/// where none runs: the next one starts with the files as they are. `part` is what was changed, and `counted` is whether the
+/// token that this command shows counted before.
+pub(super) fn put_in_force(
+    context: &Context,
+    flags: &ClientFlags,
+    part: Part,
+    counted: bool,
+) -> Result<Exit, Failure> {
     let Some(client) = flags.own(context)? else { return Ok(Exit::Done) };
-    match client.ask_patiently(Ask::Post(None), "/v1/reload", context) {
-        Ok(_) => Ok(Exit::Done),
+    let target = format!("/v1/reload?part={}", part.name());
+    match client.ask_patiently(Ask::Post(None), &target, context) {
+        Ok(reply) => {
+            let broken = reply.body.get("broken").and_then(Json::as_array);
+            for other in broken.into_iter().flatten() {
+                let text =
+                    |name: &str| other.get(name).and_then(Json::as_str).map(printable).unwrap_or_default();
+                context.printer.note(&format!(
+                    "it is in force, though the gateway still goes by the {} of before, for those here cannot be read: {}",
+                    text("part"),
+                    text("why")
+                ));
+            }
+            Ok(Exit::Done)
+        }
         // The gateway watches the files too, and was faster: it no longer knows the token that was just revoked.
         Err(Trouble::Told { status: 401, .. }) if counted && !own_token_counts(context)? => Ok(Exit::Done),
         Err(trouble) => {

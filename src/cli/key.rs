@@ -9,6 +9,7 @@ use super::client::{Ask, ClientFlags, NoClient, segment};
 use super::in_force::put_in_force;
 use super::printer::{BOLD, DIM};
 use super::{Context, Exit, Failure, parse_time, read_input};
+use crate::gateway::Part;
 use crate::http::describe_key;
 use crate::json::printable;
 use crate::limits;
@@ -99,7 +100,7 @@ impl KeyCommand {
             }
             Self::Remove(remove) => remove.run(context)?,
         }
-        put_in_force(context, client, false)
+        put_in_force(context, client, Part::Keys, false)
     }
 
     fn run_elsewhere(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {

@@ -8,6 +8,7 @@ use super::in_force::{own_token_counts, put_in_force};
 use super::printer::{BOLD, DIM};
 use super::{Context, Exit, Failure, parse_time, place};
 use crate::callers::{Name, Role, Roster, Standing, TokenFault, TokenFiles};
+use crate::gateway::Part;
 use crate::http::describe_token;
 use crate::json::printable;
 use crate::os::clock;
@@ -81,7 +82,7 @@ impl TokenCommand {
             }
             Self::Revoke(revoke) => revoke.run(context, &files)?,
         }
-        put_in_force(context, client, counted)
+        put_in_force(context, client, Part::Tokens, counted)
     }
 
     fn run_elsewhere(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {
@@ -191,7 +192,7 @@ impl Revoke {
         let (_, token) = files.revoke(&self.which, now)?;
         tell_revoked(context, &describe_token(&token, now));
         // Its keys sign for nobody now, but would sign for the next token of that name.
-        let keyring = context.workspace.load_keyring()?;
+        let Ok(keyring) = context.workspace.load_keyring() else { return Ok(()) };
         for key in keyring.keys() {
             if key.purpose() == Purpose::Request && key.owner() == token.name().as_str() {
                 context.printer.note(&format!(

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::Files;
-use super::rules::{Reloaded, RuleKeeper, Rules, read, with_policies};
+use super::rules::{Hindrance, Part, RuleKeeper, Rules, with_policies};
 use crate::engine::{Asking, Consent, EngineFault, Proposing};
 use crate::limits;
 use crate::os::{clock, files};
@@ -154,11 +154,11 @@ impl RuleKeeper {
     ) -> Result<Result<Answered, Unanswerable>, EngineFault> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let ProposalAsk { digest, decision, reason } = ask;
-        if let Err(why) = read(&self.workspace, &self.tokens) {
-            return Ok(Err(Unanswerable::Unreadable { asked: digest, why }));
-        }
-        if let Reloaded::Failed(failed) = self.reload_in_turn() {
-            return Err(EngineFault::NotDurable(failed.why));
+        // The answer is to policies; keys and tokens that cannot be read are no reason to have them wait.
+        match self.reload_in_turn().failed.and_then(|failed| failed.hinders(Part::Policies)) {
+            Some(Hindrance::Broken(why)) => return Ok(Err(Unanswerable::Unreadable { asked: digest, why })),
+            Some(Hindrance::Unrecorded(why)) => return Err(EngineFault::NotDurable(why)),
+            None => {}
         }
         let Some(pending) = self.pending() else {
             let is_in_force = self.engine.policy_digest() == Some(digest);

@@ -41,7 +41,7 @@ pub use moving::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
 pub use nonces::SharedNonces;
 pub use probe::Probe;
 pub use promotion::{EndToEnd, GateAsk, GateDecision, LookFault, Promoter, Undecided};
-pub use rules::{Failed, Reloaded, RuleKeeper, Rules, Starting};
+pub use rules::{Failed, Hindrance, Part, Put, Reloaded, RuleKeeper, Rules, Starting};
 pub use sharing::Sharing;
 pub use sink::{Progress as SinkProgress, Sink};
 pub use views::ViewsProgress;

@@ -1,7 +1,7 @@
-//! What is in force, read from the workspace: policies, keys and tokens, all of them or none.
+//! What is in force, read from the workspace: policies, keys and tokens, each of them whole or not at all.
 //!
-//! A set that cannot be read leaves the one before it in force, and says so until it can. One that a person has to say yes
-//! to waits (`approving.rs`); keys and tokens do not.
+//! What cannot be read leaves what was read before it in force, and says so until it can; the other parts come into force all
+//! the same. A policy set that a person has to say yes to waits (`approving.rs`); keys and tokens do not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use crate::engine::{EngineFault, EngineHandle, InForce, Proposing, TokenFacts};
 use crate::ledger::postgres::PostgresFault;
 use crate::os::clock;
 use crate::policy::{PolicySet, Workspace};
-use crate::proof::Digest;
+use crate::proof::{Digest, Keyring};
 use crate::timestamp::Timestamp;
 
 /// All that is in force.
@@ -62,27 +62,75 @@ pub enum Starting {
     Load,
 }
 
-/// An attempt that failed.
+/// A part of the rules. Each is read, whole or not at all, and comes into force by itself: a token that was revoked is out,
+/// whatever has become of the policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Policies,
+    Keys,
+    Tokens,
+}
+
+impl Part {
+    pub const ALL: [Self; 3] = [Self::Policies, Self::Keys, Self::Tokens];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Policies => "policies",
+            Self::Keys => "keys",
+            Self::Tokens => "tokens",
+        }
+    }
+}
+
+/// An attempt that failed, as a whole or in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
     pub at: Timestamp,
-    pub why: String,
+    /// What cannot be read, and why; what it said before stays in force.
+    pub broken: Vec<(Part, String)>,
+    /// Why what could be read is not known to be in force for good.
+    pub unrecorded: Option<String>,
+}
+
+/// Why a part is not in force as its files have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hindrance {
+    Broken(String),
+    Unrecorded(String),
+}
+
+impl Failed {
+    /// What keeps this part out of force; nothing if it is in force.
+    pub fn hinders(&self, part: Part) -> Option<Hindrance> {
+        let broken = self.broken.iter().find(|(broken, _)| *broken == part);
+        let broken = broken.map(|(_, why)| Hindrance::Broken(why.clone()));
+        broken.or_else(|| self.unrecorded.clone().map(Hindrance::Unrecorded))
+    }
+
+    /// Everything that is wrong, in one text.
+    pub fn why(&self) -> String {
+        let broken = self.broken.iter().map(|(_, why)| why.as_str());
+        broken.chain(self.unrecorded.as_deref()).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// What an attempt to put new rules in force came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reloaded {
-    /// They are what was in force before.
-    Same,
+pub struct Reloaded {
+    pub put: Put,
+    pub failed: Option<Failed>,
+}
+
+/// What has come into force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Put {
+    /// Nothing but what was in force before.
+    Nothing,
     /// Another policy set, other keys or tokens.
-    Changed {
-        policies: bool,
-    },
+    Changed { policies: bool },
     /// Another policy set was found, and waits for a person's yes. Keys and tokens are in force all the same.
-    Waits {
-        digest: Digest,
-    },
-    Failed(Failed),
+    Waits { digest: Digest },
 }
 
 impl RuleKeeper {
@@ -92,7 +140,7 @@ impl RuleKeeper {
         let sharing = gateway.sharing().cloned();
         let asks_first = engine.asks_first();
         let file_list = FileList::of(gateway.files());
-        let rules = read(&workspace, &tokens)?;
+        let rules = Parts::read(&workspace, &tokens).all()?;
         let rules = RwLock::new(rules);
         let keeper = Self {
             workspace,
@@ -175,48 +223,52 @@ impl RuleKeeper {
     }
 
     pub(super) fn reload_in_turn(&self) -> Reloaded {
-        match self.try_reload() {
-            Ok(reloaded) => {
-                *self.last() = None;
-                reloaded
-            }
-            Err(why) => {
-                let failed = Failed { at: clock::now(), why };
-                *self.last() = Some(failed.clone());
-                Reloaded::Failed(failed)
-            }
-        }
+        let before = self.current();
+        let (found, broken) = Parts::read(&self.workspace, &self.tokens).over(&before);
+        let (put, unrecorded) = match self.try_reload(found, &before, &broken) {
+            Ok(put) => (put, None),
+            Err(why) => (Put::Nothing, Some(why)),
+        };
+        let is_well = broken.is_empty() && unrecorded.is_none();
+        let failed = (!is_well).then(|| Failed { at: clock::now(), broken, unrecorded });
+        self.last().clone_from(&failed);
+        Reloaded { put, failed }
     }
 
-    fn try_reload(&self) -> Result<Reloaded, String> {
-        let found = read(&self.workspace, &self.tokens)?;
-        let before = self.current();
-        let (rules, held) = self.hold_back(found, &before);
-        let reloaded = self.put(rules, &before)?;
+    fn try_reload(&self, found: Rules, before: &Rules, broken: &[(Part, String)]) -> Result<Put, String> {
+        // Policies that cannot be read propose nothing, and take nothing back that was proposed.
+        if broken.iter().any(|(part, _)| *part == Part::Policies) {
+            return self.put(found, before, Reading::Kept);
+        }
+        let (rules, held) = self.hold_back(found, before);
+        let put = self.put(rules, before, Reading::Whole)?;
         Ok(match self.pend(held, Proposing::Changed)? {
-            Some(digest) => Reloaded::Waits { digest },
-            None => reloaded,
+            Some(digest) => Put::Waits { digest },
+            None => put,
         })
     }
 
     /// Puts rules in force, if they are something else than those before.
-    fn put(&self, mut rules: Rules, before: &Rules) -> Result<Reloaded, String> {
+    fn put(&self, mut rules: Rules, before: &Rules, reading: Reading) -> Result<Put, String> {
         let policies = rules.in_force.policies.digest() != before.in_force.policies.digest();
         let keyring = rules.in_force.keyring.to_file() != before.in_force.keyring.to_file();
         let roster = rules.roster.to_file() != before.roster.to_file();
-        if policies || keyring {
+        // A replica whose policies are behind and cannot be read has no say in what is in force for the others.
+        let is_behind = reading == Reading::Kept && self.engine.differs().is_some();
+        let loads = (policies || keyring) && !is_behind;
+        if loads {
             self.say_what_is_in_force(&rules).map_err(|fault| fault.to_string())?;
         }
         self.withhold(&mut rules)?;
         let withheld = rules.in_force.withheld != before.in_force.withheld;
         if !policies && !keyring && !roster && !withheld {
-            return Ok(Reloaded::Same);
+            return Ok(Put::Nothing);
         }
         if !policies {
             rules.loaded_at = before.loaded_at;
         }
         // What was changed here is in force for everybody; what was changed elsewhere is so already.
-        let recorded = if policies || keyring {
+        let recorded = if loads {
             self.engine.put_in_force_and_wait(rules.in_force.clone())
         } else {
             self.engine.join_and_wait(rules.in_force.clone())
@@ -228,7 +280,7 @@ impl RuleKeeper {
             Ok(()) | Err(EngineFault::NotDurable(_)) => {
                 self.set(rules);
                 recorded.map_err(|fault| fault.to_string())?;
-                Ok(Reloaded::Changed { policies })
+                Ok(Put::Changed { policies })
             }
             Err(fault) => Err(fault.to_string()),
         }
@@ -311,16 +363,61 @@ pub(super) fn with_policies(in_force: &InForce, policies: Arc<PolicySet>) -> InF
     other
 }
 
-pub(super) fn read(workspace: &Workspace, tokens: &TokenFiles) -> Result<Rules, String> {
-    let policies = workspace.load_policies().map_err(|fault| fault.to_string())?;
-    let keyring = workspace.load_keyring().map_err(|fault| fault.to_string())?;
-    let roster = tokens.load().map_err(|fault| fault.to_string())?;
+/// Were the policies read, or are they kept because they could not be?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Whole,
+    Kept,
+}
+
+/// The rules as the workspace has them, each part for itself.
+struct Parts {
+    policies: Result<PolicySet, String>,
+    keyring: Result<Keyring, String>,
+    roster: Result<Roster, String>,
+}
+
+impl Parts {
+    fn read(workspace: &Workspace, tokens: &TokenFiles) -> Self {
+        Self {
+            policies: workspace.load_policies().map_err(|fault| fault.to_string()),
+            keyring: workspace.load_keyring().map_err(|fault| fault.to_string()),
+            roster: tokens.load().map_err(|fault| fault.to_string()),
+        }
+    }
+
+    /// The rules, where there are none before them.
+    fn all(self) -> Result<Rules, String> {
+        Ok(rules_of(Arc::new(self.policies?), Arc::new(self.keyring?), Arc::new(self.roster?)))
+    }
+
+    /// The rules, with what was there before in the place of each part that cannot be read; and which those are.
+    fn over(self, before: &Rules) -> (Rules, Vec<(Part, String)>) {
+        let mut broken = Vec::new();
+        let policies = kept(self.policies, &before.in_force.policies, Part::Policies, &mut broken);
+        let keyring = kept(self.keyring, &before.in_force.keyring, Part::Keys, &mut broken);
+        let roster = kept(self.roster, &before.roster, Part::Tokens, &mut broken);
+        (rules_of(policies, keyring, roster), broken)
+    }
+}
+
+fn kept<T>(read: Result<T, String>, before: &Arc<T>, part: Part, broken: &mut Vec<(Part, String)>) -> Arc<T> {
+    match read {
+        Ok(read) => Arc::new(read),
+        Err(why) => {
+            broken.push((part, why));
+            before.clone()
+        }
+    }
+}
+
+fn rules_of(policies: Arc<PolicySet>, keyring: Arc<Keyring>, roster: Arc<Roster>) -> Rules {
     let (valid, revoked): (Vec<&Token>, Vec<&Token>) =
         roster.tokens().iter().partition(|token| token.revoked_at().is_none());
     let tokens = valid.into_iter().map(facts).collect();
-    let mut in_force = InForce::of_files(Arc::new(policies), Arc::new(keyring), tokens);
+    let mut in_force = InForce::of_files(policies, keyring, tokens);
     in_force.revoked = revoked.into_iter().map(|token| token.fingerprint().to_string()).collect();
-    Ok(Rules { in_force: Arc::new(in_force), roster: Arc::new(roster), loaded_at: clock::now() })
+    Rules { in_force: Arc::new(in_force), roster, loaded_at: clock::now() }
 }
 
 /// What the ledger says of a token.

@@ -14,6 +14,7 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::policies::pending_in_words;
+use crate::gateway::Part;
 use crate::json::printable;
 use crate::ledger::Keeping;
 use crate::limits;
@@ -184,7 +185,16 @@ fn condition(app: &App) -> Condition {
         ));
     }
     if let Some(failed) = app.rules.failed() {
-        degraded.push(one("policies", failed.why, "the set before it stays in force; correct the file"));
+        for (part, why) in failed.broken {
+            degraded.push(match part {
+                Part::Policies => one("policies", why, "the set before it stays in force; correct the file"),
+                Part::Keys => one("keys", why, "the keys before stay in force; correct the file"),
+                Part::Tokens => one("tokens", why, "the tokens before stay in force; correct the file"),
+            });
+        }
+        if let Some(why) = failed.unrecorded {
+            degraded.push(one("rules", why, "what changed is put in force when the ledger can be written"));
+        }
     }
     for freeze in app.gateway.engine().freezes().all() {
         // Who and why is not for everybody who may ask whether the gateway is ready.

@@ -10,7 +10,7 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
-use crate::gateway::Pending;
+use crate::gateway::{Hindrance, Part, Pending};
 use crate::limits;
 use crate::policy::{Change, PolicySet, changes};
 use crate::proposal::{self, Proposal, ProposalAsk, Unanswerable};
@@ -26,7 +26,8 @@ pub(super) async fn state(call: Call) -> Answer {
 /// `GET /v1/policies`.
 pub(super) async fn show(call: Call) -> Answer {
     let in_force = &call.rules.in_force;
-    let failed = call.app.rules.failed();
+    let failed =
+        call.app.rules.failed().and_then(|failed| Some((failed.hinders(Part::Policies)?, failed.at)));
     let engine = call.app.gateway.engine();
     let by_the_ledger = engine.policy_digest().map(|digest| digest.to_string());
     let body = json!({
@@ -39,7 +40,9 @@ pub(super) async fn show(call: Call) -> Answer {
         "delegation": delegation(&in_force.policies),
         "lastLoad": match failed {
             None => json!({"outcome": "loaded", "at": call.rules.loaded_at.to_string()}),
-            Some(failed) => json!({"outcome": "failed", "at": failed.at.to_string(), "why": failed.why}),
+            Some((Hindrance::Broken(why) | Hindrance::Unrecorded(why), at)) => {
+                json!({"outcome": "failed", "at": at.to_string(), "why": why})
+            }
         },
         "approval": if call.app.rules.asks_first() { "operator" } else { "auto" },
         "replaced": call.app.rules.replaced().map(|replaced| {

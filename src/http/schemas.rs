@@ -157,8 +157,12 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Reloaded",
-        r#"{"type": "object", "required": ["changed", "policyDigest", "pendingDigest", "sequence"], "properties": {
-            "changed": {"type": "boolean"}, "policyDigest": {"type": "string"},
+        r#"{"type": "object", "required": ["changed", "broken", "policyDigest", "pendingDigest", "sequence"], "properties": {
+            "changed": {"type": "boolean"},
+            "broken": {"type": "array", "description": "What was not asked for and is not in force, for its files cannot be read",
+                "items": {"type": "object", "required": ["part", "why"], "properties": {
+                    "part": {"enum": ["policies", "keys", "tokens"]}, "why": {"type": "string"}}}},
+            "policyDigest": {"type": "string"},
             "pendingDigest": {"type": ["string", "null"], "description": "Of a changed set that waits for an operator's yes"},
             "sequence": {"type": "integer"}}}"#,
     ),

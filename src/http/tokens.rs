@@ -15,8 +15,8 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
-use crate::callers::{Name, Role, Roster, RosterFault, Standing, Token, TokenFault};
-use crate::gateway::Reloaded;
+use crate::callers::{Name, Role, Roster, RosterFault, Standing, Token, TokenFault, TokenText};
+use crate::gateway::{Hindrance, Part, Put, Reloaded};
 use crate::os::clock;
 use crate::proof::{Algorithm, Key, Purpose, Secret};
 use crate::timestamp::Timestamp;
@@ -66,40 +66,81 @@ fn time(pointer: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem>
     text.map(parse).transpose()
 }
 
-/// Changes a file, then puts it in force, and waits until the ledger has it.
+/// Changes a part of the rules in its file, then puts it in force, and waits until the ledger has it. The other parts have no
+/// say in that: whoever revokes a token need not mend policies first.
 async fn change<T: Send + 'static>(
     app: &Arc<App>,
+    part: Part,
     change: impl FnOnce(&App) -> Result<T, Problem> + Send + 'static,
+    take_back: impl FnOnce(&App, &T) + Send + 'static,
 ) -> Result<T, Problem> {
     let app = app.clone();
     let done = tokio::task::spawn_blocking(move || {
-        let changed = change(&app)?;
-        reload_now(&app)?;
-        Ok(changed)
+        let changed = change(&app);
+        // Also where nothing was left to change: who hears that it was done before can rely on it.
+        if let Err(problem) = put_in_force(&app, part) {
+            if let Ok(changed) = &changed {
+                take_back(&app, changed);
+                let _ = reload_now(&app);
+            }
+            return Err(problem);
+        }
+        changed
     });
     done.await.unwrap_or_else(|_| Err(Problem::new(Kind::NotDurable, "the change could not be made")))
 }
 
-fn reload_now(app: &App) -> Result<Reloaded, Problem> {
+/// What takes something away is not taken back.
+fn stands<T>(_: &App, _: &T) {}
+
+fn reload_now(app: &App) -> Reloaded {
     let reloaded = app.rules.reload();
-    app.metrics.reloaded(!matches!(reloaded, Reloaded::Failed(_)));
-    match reloaded {
-        Reloaded::Failed(failed) => Err(Problem::new(Kind::RulesBroken, failed.why)
-            .hint("what was in force before stays in force; correct the file, and it is read again")),
-        other => Ok(other),
+    app.metrics.reloaded(reloaded.failed.is_none());
+    reloaded
+}
+
+/// Reads all files again. An error if this part is not in force by its own.
+fn put_in_force(app: &App, part: Part) -> Result<Reloaded, Problem> {
+    let reloaded = reload_now(app);
+    match reloaded.failed.as_ref().and_then(|failed| failed.hinders(part)) {
+        None => Ok(reloaded),
+        Some(hindrance) => Err(hindered(hindrance)),
+    }
+}
+
+fn hindered(hindrance: Hindrance) -> Problem {
+    match hindrance {
+        Hindrance::Broken(why) => Problem::new(Kind::RulesBroken, why)
+            .hint("what was in force before stays in force; correct the file, and it is read again"),
+        Hindrance::Unrecorded(why) => Problem::new(Kind::NotDurable, why)
+            .hint("what the files say may count already: look before you ask for it again"),
     }
 }
 
 /// `POST /v1/reload`: reads policies, keys and tokens again, now.
 pub(super) async fn reload(call: Call) -> Answer {
-    let app = call.app.clone();
-    let done = tokio::task::spawn_blocking(move || reload_now(&app)).await;
+    let (app, asked) = (call.app.clone(), call.query.text("part").map(str::to_owned));
+    let done = tokio::task::spawn_blocking(move || {
+        let reloaded = reload_now(&app);
+        let wanted =
+            Part::ALL.into_iter().filter(|part| asked.as_ref().is_none_or(|asked| asked == part.name()));
+        let hindered_by =
+            reloaded.failed.as_ref().and_then(|failed| wanted.filter_map(|part| failed.hinders(part)).next());
+        match hindered_by {
+            None => Ok(reloaded),
+            Some(hindrance) => Err(hindered(hindrance)),
+        }
+    });
     let reloaded =
-        done.unwrap_or_else(|_| Err(Problem::new(Kind::NotDurable, "the files could not be read")))?;
+        done.await.unwrap_or_else(|_| Err(Problem::new(Kind::NotDurable, "the files could not be read")))?;
     let digest = call.app.rules.digest().to_string();
     let pending = call.app.rules.pending().map(|pending| pending.digest().to_string());
+    let broken = reloaded.failed.map(|failed| failed.broken).unwrap_or_default();
+    let broken: Vec<Json> =
+        broken.into_iter().map(|(part, why)| json!({"part": part.name(), "why": why})).collect();
     let body = json!({
-        "changed": reloaded != Reloaded::Same,
+        "changed": reloaded.put != Put::Nothing,
+        "broken": broken,
         "policyDigest": digest,
         "pendingDigest": pending,
         "sequence": call.app.gateway.engine().head(),
@@ -152,12 +193,16 @@ pub(super) async fn make_token(mut call: Call) -> Answer {
             wrong(if fault.member() == "principal" { "/principal" } else { "/agentId" }, fault)
         })?;
     let expires_at = time("/expiresAt", new.expires_at.as_deref())?;
-    let (token, text) = change(&call.app, move |app| {
+    let make = move |app: &App| {
         let files = app.gateway.tokens();
         let (_, token, text) = files.make(name, standing, clock::now(), expires_at).map_err(refused)?;
         Ok((token, text))
-    })
-    .await?;
+    };
+    // A token whose text nobody is told is nobody's.
+    let take_back = |app: &App, (token, _): &(Token, TokenText)| {
+        let _ = app.gateway.tokens().revoke(&token.fingerprint().to_string(), clock::now());
+    };
+    let (token, text) = change(&call.app, Part::Tokens, make, take_back).await?;
     let mut shown = describe(&token, clock::now());
     if let Some(members) = shown.as_object_mut() {
         members.insert("token".to_owned(), text.expose().into());
@@ -169,11 +214,11 @@ pub(super) async fn make_token(mut call: Call) -> Answer {
 /// `DELETE /v1/tokens/{token}`.
 pub(super) async fn revoke_token(call: Call) -> Answer {
     let which = call.path().to_owned();
-    let token = change(&call.app, move |app| {
+    let revoke = move |app: &App| {
         let files = app.gateway.tokens();
         files.revoke(&which, clock::now()).map(|(_, token)| token).map_err(refused)
-    })
-    .await?;
+    };
+    let token = change(&call.app, Part::Tokens, revoke, stands).await?;
     let mut shown = describe(&token, clock::now());
     if let Some(members) = shown.as_object_mut() {
         members.insert("sequence".to_owned(), call.app.gateway.engine().head().into());
@@ -243,14 +288,20 @@ pub(super) async fn add_key(mut call: Call) -> Answer {
         }
     };
     let key = key.valid_between(bounds.0, bounds.1);
-    let shown = describe_key(&key, clock::now());
-    change(&call.app, move |app| {
+    let (shown, key_id) = (describe_key(&key, clock::now()), new.key_id);
+    let add = move |app: &App| {
         let workspace = app.rules.workspace();
         workspace
             .change_keyring(|keyring| keyring.add(key).map_err(|fault| fault.to_string()))
             .map_err(|why| Problem::new(Kind::Conflict, why))
-    })
-    .await?;
+    };
+    let take_back = move |app: &App, (): &()| {
+        let _ = app.rules.workspace().change_keyring(|keyring| {
+            keyring.remove(&key_id);
+            Ok(())
+        });
+    };
+    change(&call.app, Part::Keys, add, take_back).await?;
     Ok(json_response(StatusCode::CREATED, &shown))
 }
 
@@ -259,13 +310,13 @@ pub(super) async fn remove_key(call: Call) -> Answer {
     let which = call.path().to_owned();
     let Some(key) = call.rules.in_force.keyring.get(&which) else { return Err(Problem::not_found("key")) };
     let shown = describe_key(key, clock::now());
-    change(&call.app, move |app| {
+    let remove = move |app: &App| {
         let workspace = app.rules.workspace();
         let removed = workspace.change_keyring(|keyring| {
             if keyring.remove(&which) { Ok(()) } else { Err(format!("there is no key `{which}`")) }
         });
         removed.map_err(|why| Problem::new(Kind::NotFound, why))
-    })
-    .await?;
+    };
+    change(&call.app, Part::Keys, remove, stands).await?;
     Ok(json_response(StatusCode::OK, &shown))
 }

@@ -64,6 +64,35 @@ fn while_nothing_can_be_written_nothing_is_allowed_and_it_recovers_by_itself() {
     assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
 }
 
+/// A token whose making is not in the ledger is nobody's: its text is in no answer.
+#[test]
+fn a_token_that_could_not_be_put_in_force_is_taken_back() {
+    let daemon = Daemon::new();
+    for name in ["token_0001", "token_0002"] {
+        assert_eq!(daemon.submit(&spec(name)).status, 201);
+    }
+    let bytes: usize = daemon.segment().iter().map(|line| line.len() + 1).sum();
+    limit_files(&daemon, &(bytes + 100).to_string());
+    let new = serde_json::json!({"name": "reader", "role": "auditor"});
+    let refused = daemon.post("/v1/tokens", &new);
+    assert_eq!((refused.status, refused.code().as_str()), (503, "ENGINE_NOT_DURABLE"), "{refused:?}");
+    let counts = |reply: Json| {
+        reply["tokens"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|token| token["name"] == "reader" && token["valid"] == true)
+    };
+    assert!(!counts(daemon.get("/v1/tokens").json()));
+    limit_files(&daemon, "unlimited");
+    green(&daemon);
+    let made = eventually("its name is free", || {
+        Some(daemon.post("/v1/tokens", &new)).filter(|made| made.status != 503)
+    });
+    assert_eq!(made.status, 201, "{made:?}");
+    assert!(counts(daemon.get("/v1/tokens").json()));
+}
+
 /// Room for the beginning of an entry and not for its end.
 #[test]
 fn an_entry_that_was_written_by_half_is_as_if_it_had_never_been() {

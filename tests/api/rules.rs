@@ -4,7 +4,10 @@ use std::fs;
 
 use serde_json::{Value as Json, json};
 
-use super::harness::{Daemon, eventually, spec, write};
+use super::delegated::{self, House, mention};
+use super::harness::{Daemon, ROUTER, eventually, spec, write};
+use super::signing::{KEY_ID, SECRET, signed};
+use super::wire::Request;
 
 /// Adds a route, which makes another policy set.
 fn with_route(daemon: &Daemon, key: &str) -> String {
@@ -70,7 +73,7 @@ fn a_good_edit_is_in_force_and_a_bad_one_is_not_and_everybody_sees_it() {
 
     // All or nothing: a good routing table beside a bad policy changes nothing either.
     write(&daemon.path("policies/routes.json"), original);
-    let asked = daemon.send(&super::wire::Request::new("POST", "/v1/reload").token(&daemon.admin));
+    let asked = daemon.send(&Request::new("POST", "/v1/reload").token(&daemon.admin));
     assert_eq!((asked.status, asked.code().as_str()), (409, "RULES_BROKEN"), "{asked:?}");
     assert_eq!(digest(&daemon), second);
 
@@ -132,4 +135,87 @@ fn keys_and_tokens_from_the_command_line_count_while_it_runs() {
         assert!(kinds.contains(&kind.into()), "{kind} in {kinds:?}");
     }
     assert!(!daemon.get("/v1/audit/export").text().contains(token));
+}
+
+fn degraded(daemon: &Daemon) -> Vec<Json> {
+    let ready = daemon.get("/readyz");
+    assert_eq!(ready.status, 200, "it can still decide");
+    ready.json()["degraded"].as_array().unwrap().iter().map(|one| one["what"].clone()).collect()
+}
+
+/// Whoever has to get rid of a token or a key need not mend the policies first.
+#[test]
+fn tokens_and_keys_come_and_go_while_the_policies_are_broken() {
+    let mut daemon = Daemon::new();
+    let first = digest(&daemon);
+    let reader = daemon.token("reader", "auditor", None);
+    daemon.token("router-1", "orchestrator", Some(ROUTER));
+    let key = json!({"keyId": KEY_ID, "owner": "router-1", "purpose": "request", "secret": SECRET});
+    assert_eq!(daemon.post("/v1/keys", &key).status, 201);
+    let original = fs::read_to_string(daemon.path("policies/routes.json")).unwrap();
+    write(&daemon.path("policies/routes.json"), "{\"half\": ");
+    let asked = daemon.send(&Request::new("POST", "/v1/reload").token(&daemon.admin));
+    assert_eq!((asked.status, asked.code().as_str()), (409, "RULES_BROKEN"), "{asked:?}");
+    assert_eq!(degraded(&daemon), ["policies"]);
+    let asked = daemon.send(&Request::new("POST", "/v1/reload?part=tokens").token(&daemon.admin));
+    assert_eq!((asked.status, &asked.json()["broken"][0]["part"]), (200, &json!("policies")), "{asked:?}");
+
+    let delete = |target: &str| daemon.send(&Request::new("DELETE", target).token(&daemon.admin));
+    assert_eq!(delete("/v1/tokens/reader").status, 200);
+    assert_eq!(daemon.get_as(&reader, "/v1/state").code(), "AUTH_TOKEN_UNKNOWN");
+    assert_eq!(delete("/v1/tokens/reader").status, 404, "it is out already");
+    let other = daemon.token("reader", "auditor", None);
+    assert_eq!(daemon.get_as(&other, "/v1/state").status, 200);
+
+    let read = |nonce: &str| daemon.send(&signed(Request::new("GET", "/v1/handoffs"), nonce));
+    assert_eq!(read("nonce-0001").status, 200);
+    assert_eq!(delete(&format!("/v1/keys/{KEY_ID}")).status, 200);
+    assert_eq!(read("nonce-0002").code(), "AUTH_SIGNATURE_INVALID");
+    let again =
+        json!({"keyId": "router-sign-2", "owner": "router-1", "purpose": "request", "secret": SECRET});
+    assert_eq!(daemon.post("/v1/keys", &again).status, 201);
+    assert!(daemon.get("/v1/keys").text().contains("router-sign-2"));
+    let from_cli = daemon.cli_ok(&["token", "new", "--name", "by-hand", "--role", "auditor"]);
+    assert_eq!(daemon.get_as(from_cli.trim(), "/v1/state").status, 200);
+    daemon.cli_ok(&["token", "revoke", "by-hand"]);
+    assert_eq!(daemon.get_as(from_cli.trim(), "/v1/state").status, 401);
+    daemon.cli_ok(&["key", "remove", "router-sign-2"]);
+    assert!(!daemon.get("/v1/keys").text().contains("router-sign-2"));
+
+    // Meanwhile the set before the broken one decides, and the ledger has all of it.
+    assert_eq!(daemon.submit(&spec("kept_0001")).json()["policyDigest"], first);
+    assert_eq!(loads(&daemon).len(), 1);
+    let kinds: Vec<Json> = daemon.events().iter().map(|event| event["type"].clone()).collect();
+    for kind in ["token.created", "token.revoked", "key.added", "key.removed"] {
+        assert!(kinds.iter().filter(|one| **one == kind).count() >= 2, "{kind} in {kinds:?}");
+    }
+    write(&daemon.path("policies/routes.json"), original);
+    daemon.restart(200);
+    assert_eq!(daemon.get_as(&reader, "/v1/state").status, 401);
+    assert_eq!(daemon.get_as(&other, "/v1/state").status, 200);
+}
+
+/// The other way round, too; and what was signed with a key that is gone does not pass, whatever is broken.
+#[test]
+fn each_part_of_the_rules_stands_by_itself() {
+    let house = House::new();
+    let daemon = &house.daemon;
+    let (first, tokens) = (digest(daemon), daemon.path("memory/tokens.json"));
+    let text = fs::read_to_string(&tokens).unwrap();
+    write(&tokens, "{\"tokens\": [");
+    write(&daemon.path("policies/routes.json"), with_route(daemon, "new.execution-plane.v1"));
+    eventually("the routes are in force", || (digest(daemon) != first).then_some(()));
+    assert_eq!(degraded(daemon), ["tokens"]);
+    assert_eq!(daemon.get("/v1/policies").json()["lastLoad"]["outcome"], "loaded");
+    let refused = daemon.post("/v1/tokens", json!({"name": "x", "role": "auditor"}));
+    assert_eq!((refused.status, refused.code().as_str()), (409, "RULES_BROKEN"), "{refused:?}");
+    write(&tokens, text);
+    eventually("all is well again", || degraded(daemon).is_empty().then_some(()));
+
+    let asks = |name: &str| house.codes(&delegated::signed(mention(name, "1473395000000000101"), |_| {}));
+    assert_eq!(asks("key_0001"), ["POLICY_MENTION_PHASE"]);
+    write(&daemon.path("policies/routes.json"), "{");
+    let removed = daemon.send(&Request::new("DELETE", "/v1/keys/user-main-test").token(&daemon.admin));
+    assert_eq!(removed.status, 200);
+    assert!(asks("key_0002").contains(&"A2A_KEY_UNKNOWN".to_owned()), "it passes no more");
 }

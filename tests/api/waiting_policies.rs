@@ -115,6 +115,26 @@ impl House {
     }
 }
 
+/// Files that cannot be read propose nothing, and take nothing back; and tokens need nobody's yes.
+#[test]
+fn a_set_goes_on_waiting_while_the_files_are_broken() {
+    let house = House::new();
+    let daemon = &house.daemon;
+    let waiting = house.propose("new.execution-plane.v1");
+    let text = fs::read_to_string(daemon.path(ROUTES)).unwrap();
+    write(&daemon.path(ROUTES), "{");
+    let reader = daemon.token("reader", "auditor", None);
+    let revoked = daemon.send(&Request::new("DELETE", "/v1/tokens/reader").token(&daemon.admin));
+    assert_eq!((revoked.status, daemon.get_as(&reader, "/v1/state").status), (200, 401));
+    let pending = house.policies()["pending"].clone();
+    assert_eq!((&pending["digest"], &pending["state"]), (&json!(waiting), &json!("waiting")));
+    assert_eq!(house.answer_as(&house.rita, "approve", &waiting).status, 409, "the files do not have it");
+    assert_eq!(house.decide("broken_0001", None), house.first);
+    write(&daemon.path(ROUTES), text);
+    house.answer("approve", &waiting, "ok");
+    assert_eq!(house.decide("broken_0002", Some("new.execution-plane.v1")), waiting);
+}
+
 #[test]
 fn an_edit_waits_while_the_set_before_it_decides_and_a_yes_puts_it_in_force() {
     let house = House::new();

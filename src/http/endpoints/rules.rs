@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::json;
 
-use super::{get, json, path, problem};
+use super::{get, json, path, problem, query};
 use crate::callers::Act;
 use crate::http::endpoint::{Body, Endpoint, Form, Weight};
 use crate::http::{console_links, policies, tokens};
@@ -58,8 +58,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         },
         Endpoint {
             method: Method::POST,
-            description: "Reads policies, keys and tokens again, now, and answers when they are in force.",
+            description: "Reads policies, keys and tokens again, now, and answers when they are in force. Each comes into force \
+                by itself: one whose files cannot be read does not hold up the others.",
             act: Some(Act::ManageKeys),
+            parameters: vec![query(
+                "part",
+                Form::OneOf(|| vec!["policies", "keys", "tokens"]),
+                "tokens",
+                "Answer when this one is in force, whatever has become of the others",
+            )],
             answers: vec![json(200, "Reloaded", "In force"), problem(409, "A file cannot be read")],
             ..get("/v1/reload", "reload", "state", "Put changed files in force", handler!(tokens::reload))
         },
