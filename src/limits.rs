@@ -178,8 +178,16 @@ pub const VIEW_READERS_MAX: usize = 16;
 /// How often a stream says that it is still there; clients give up after five seconds of silence.
 pub const STREAM_HEARTBEAT_S: u64 = 2;
 
-/// How long a client may take nothing of an answer that is ready for it.
+/// Streams that one caller follows at once; all that follow without a token are one.
+pub const STREAMS_OF_ONE_CALLER_MAX: usize = 2_000;
+
+/// How long a client may take nothing of an answer that is ready for it. Over HTTP/2 that is seen by pieces.
 pub const WRITE_STALL_S: u64 = 20;
+pub const STREAM_PIECE_BYTES: usize = 16 * 1024;
+
+/// Requests under way at once on one HTTP/2 connection, and how often it is asked whether its peer is still there.
+pub const HTTP2_STREAMS_MAX: u32 = 64;
+pub const HTTP2_PING_S: u64 = 30;
 
 /// How long a replica may not have seen the end of the ledger before it is not ready, in milliseconds.
 pub const BEHIND_MS_MAX: u128 = 2_000;

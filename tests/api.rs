@@ -37,6 +37,7 @@ mod api {
     mod events;
     mod health;
     mod hostile;
+    mod http2;
     mod humans;
     mod incidents;
     mod mentions;

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
+use futures_util::StreamExt as _;
 
 use super::App;
 use super::a2a;
 use super::call::{Call, RequestBody};
 use super::credential::{Credential, authenticate, missing};
-use super::endpoint::{Endpoint, Place, Voice};
+use super::endpoint::{EVENT_STREAM, Endpoint, Place, Voice};
 use super::endpoints::ENDPOINTS;
 use super::head::weigh;
 use super::problem::{Kind, Problem};
@@ -24,6 +26,7 @@ use super::trace::Trace;
 use crate::ai::Models;
 use crate::callers::Caller;
 use crate::contract::distance;
+use crate::limits;
 
 /// All endpoints, what another door serves beside them, and what to say to those who ask for others.
 pub(super) fn router(app: Arc<App>, beside: Router) -> Router {
@@ -124,12 +127,16 @@ async fn handle(
     };
     // Until it is answered, whatever becomes of the call.
     let room = Arc::new(room);
+    let follower = caller.as_ref().map(Caller::token_id);
+    if endpoint.may_stream() && app.following.is_full(follower) {
+        return Err(follows_too_much());
+    }
     let query =
         Query::read(parts.uri.query().unwrap_or_default(), endpoint, app.settings.server.query_bytes_max)?;
     let captured =
         captured.map_err(|_| Problem::new(Kind::NotFound, "the path is not percent-encoded UTF-8"))?;
     let path = captured.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let room_of_call = room.clone();
+    let (following, room_of_call) = (app.following.clone(), room.clone());
     let call = Call {
         app,
         endpoint,
@@ -142,7 +149,29 @@ async fn handle(
         room: room_of_call,
         trace,
     };
-    pass_on(call).await
+    let response = pass_on(call).await?;
+    if !endpoint.may_stream() || !is_event_stream(&response) {
+        return Ok(response);
+    }
+    let follows = following.begin(follower);
+    Ok(response.map(|body| {
+        let followed = body.into_data_stream().inspect(move |_| {
+            // It is followed for as long as there is something to follow.
+            let _ = &follows;
+        });
+        Body::from_stream(followed)
+    }))
+}
+
+fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with(EVENT_STREAM))
+}
+
+fn follows_too_much() -> Problem {
+    let most = limits::STREAMS_OF_ONE_CALLER_MAX;
+    Problem::new(Kind::RateLimited, format!("this caller follows {most} streams, and no more at once"))
+        .hint("end one of them; GET /v1/audit/stream tells of everything")
 }
 
 /// To the handler, if what the path names can be meant.

@@ -13,6 +13,9 @@ use crate::callers::Act;
 use crate::limits;
 use crate::settings::Server;
 
+/// What a stream of events is sent as.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
 /// What a handler gives back.
 pub(super) type Answer = Result<Response, Problem>;
 
@@ -143,6 +146,11 @@ impl Endpoint {
     /// What a request to it may carry; nothing where it takes no body.
     pub(super) fn body_bytes_max(&self, server: &Server) -> usize {
         self.body.as_ref().map_or(0, |body| body.weight.bytes_max(server))
+    }
+
+    /// May an answer be one that does not end?
+    pub(super) fn may_stream(&self) -> bool {
+        self.answers.iter().any(|reply| reply.content == Content::Text(EVENT_STREAM))
     }
 
     pub(super) fn query(&self) -> impl Iterator<Item = &Parameter> {

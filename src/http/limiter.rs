@@ -1,10 +1,11 @@
-//! So many requests a second for each caller, with some in hand for a burst.
+//! So many requests a second for each caller, with some in hand for a burst; and so many streams at once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::callers::TokenId;
+use crate::limits;
 use crate::settings::Server;
 
 /// Token buckets, one for each caller; off unless it is configured.
@@ -48,6 +49,44 @@ impl Limiter {
             return Ok(());
         }
         Err(Duration::from_secs_f64((1.0 - bucket.left) / rate.per_second))
+    }
+}
+
+/// The streams that each caller follows; all that are nobody's together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Following(Arc<Mutex<HashMap<Option<TokenId>, usize>>>);
+
+/// A stream that is followed, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Follows {
+    all: Following,
+    caller: Option<TokenId>,
+}
+
+impl Following {
+    /// Does this caller follow as many as it may?
+    pub(super) fn is_full(&self, caller: Option<TokenId>) -> bool {
+        let followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        followed.get(&caller).is_some_and(|of_caller| *of_caller >= limits::STREAMS_OF_ONE_CALLER_MAX)
+    }
+
+    /// One more for this caller.
+    pub(super) fn begin(&self, caller: Option<TokenId>) -> Follows {
+        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *followed.entry(caller).or_default() += 1;
+        Follows { all: self.clone(), caller }
+    }
+}
+
+impl Drop for Follows {
+    fn drop(&mut self) {
+        let mut followed = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_caller) = followed.get_mut(&self.caller) {
+            *of_caller -= 1;
+            if *of_caller == 0 {
+                followed.remove(&self.caller);
+            }
+        }
     }
 }
 

@@ -7,20 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::App;
 use super::a2a;
 use super::door::router;
 use super::head::room_for;
+use super::pacing::{InPieces, Streams, attend};
 use super::places::Places;
 use super::socket::Patient;
 use super::tls::acceptor;
+use crate::limits;
 use crate::settings::Tls;
 
 /// A socket that is bound, before anything is served on it.
@@ -87,24 +89,27 @@ impl Listening {
     ) -> Result<(), ListenFault> {
         let tls = self.tls;
         let listener = TcpListener::from_std(self.listener).map_err(ListenFault::Io)?;
-        let service = TowerToHyperService::new(router(app.clone(), beside));
+        let service = InPieces(TowerToHyperService::new(router(app.clone(), beside)));
         let server = app.settings.server.clone();
         let head_room = room_for(server.header_bytes_max);
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(server.header_timeout)
-            .max_buf_size(head_room);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .max_header_list_size(u32::try_from(head_room).unwrap_or(u32::MAX))
-            .max_concurrent_streams(256)
-            .keep_alive_interval(Some(Duration::from_secs(30)));
+        let builder_of = |streams: &Streams| {
+            let mut builder = auto::Builder::new(streams.clone());
+            builder
+                .http1()
+                .timer(TokioTimer::new())
+                .header_read_timeout(server.header_timeout)
+                .max_buf_size(head_room);
+            builder
+                .http2()
+                .timer(TokioTimer::new())
+                .max_header_list_size(u32::try_from(head_room).unwrap_or(u32::MAX))
+                .max_concurrent_streams(limits::HTTP2_STREAMS_MAX)
+                .keep_alive_interval(Some(Duration::from_secs(limits::HTTP2_PING_S)));
+            builder
+        };
         let places = Places::new(&server);
         let telling = tokio::spawn(a2a::deliver(app.clone()));
-        let graceful = GracefulShutdown::new();
+        let (closing, _) = watch::channel(false);
         let mut stop = std::pin::pin!(stop);
         loop {
             let permit = tokio::select! {
@@ -127,22 +132,22 @@ impl Listening {
             // One that has as many as it may is not worth a word: it would have to wait for it to be read.
             let Some(place) = places.take(permit, peer.ip()) else { continue };
             let _ = stream.set_nodelay(true);
-            let (builder, service, watcher) = (builder.clone(), service.clone(), graceful.watcher());
+            let (streams, service, closing) = (Streams::default(), service.clone(), closing.subscribe());
+            let builder = builder_of(&streams);
             let (tls, app, patience) = (tls.clone(), app.clone(), server.header_timeout);
             tokio::spawn(async move {
                 app.metrics.connected();
                 match tls {
                     None => {
-                        let stream = Patient::new(stream, patience);
+                        let stream = Patient::new(stream, patience, streams.clone());
                         let connection = builder.serve_connection(TokioIo::new(stream), service);
-                        // A peer that went away, or sent what is no HTTP, is no fault of ours.
-                        let _ = watcher.watch(connection.into_owned()).await;
+                        attend(connection.into_owned(), streams, patience, closing).await;
                     }
                     Some(tls) => {
                         if let Some(stream) = handshake(&tls, stream, patience).await {
-                            let stream = Patient::new(stream, patience);
+                            let stream = Patient::new(stream, patience, streams.clone());
                             let connection = builder.serve_connection(TokioIo::new(stream), service);
-                            let _ = watcher.watch(connection.into_owned()).await;
+                            attend(connection.into_owned(), streams, patience, closing).await;
                         }
                     }
                 }
@@ -153,7 +158,8 @@ impl Listening {
         drop(listener);
         // Streams end by themselves when they see this.
         app.stopping.send_replace(true);
-        if tokio::time::timeout(server.shutdown_timeout, graceful.shutdown()).await.is_err() {
+        closing.send_replace(true);
+        if tokio::time::timeout(server.shutdown_timeout, closing.closed()).await.is_err() {
             tracing::warn!("some connections did not finish in time");
         }
         // It has seen that, too, and writes down how far it has come.

@@ -32,6 +32,7 @@ mod mentions;
 mod metrics;
 mod openapi;
 mod outgoing;
+mod pacing;
 mod places;
 mod policies;
 mod problem;
@@ -62,7 +63,7 @@ use crate::settings::Settings;
 use alone::Alone;
 use bodies::Bodies;
 use health::ConditionLog;
-use limiter::Limiter;
+use limiter::{Following, Limiter};
 use reads::Readers;
 use spans::Exporter;
 
@@ -89,6 +90,7 @@ pub struct App {
     /// Who is decided on a thread of the runtime.
     pub(crate) alone: Alone,
     limiter: Limiter,
+    following: Following,
     bodies: Bodies,
     readers: Readers,
     nonces: Nonces,
@@ -135,6 +137,7 @@ impl App {
             metrics,
             alone: Alone::default(),
             limiter,
+            following: Following::default(),
             bodies: Bodies::default(),
             readers: Readers::default(),
             nonces: Nonces::since(clock::now()),

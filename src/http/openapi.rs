@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse as _;
 use serde_json::{Map, Value as Json, json};
@@ -14,8 +15,8 @@ use super::schemas::SCHEMAS;
 
 /// `GET /openapi.json`.
 pub(super) async fn show(_call: Call) -> Answer {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    let text = TEXT.get_or_init(|| document().to_string());
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    let text = TEXT.get_or_init(|| document().to_string().into());
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text.clone()).into_response())
 }
 

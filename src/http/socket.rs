@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::pacing::Streams;
 use crate::limits;
 
 /// What HTTP/2 begins with. Until it is clear whether this is it, no other bound on the peer's time holds.
@@ -21,20 +22,28 @@ pub(super) struct Patient<S> {
     beginning: Option<Pin<Box<Sleep>>>,
     /// How much of the preface has come so far.
     preface_bytes: usize,
+    /// They are told when it was the whole of it.
+    streams: Streams,
     /// Running while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
+    pub(super) fn new(stream: S, patience: Duration, streams: Streams) -> Self {
         let beginning = Some(Box::pin(tokio::time::sleep(patience)));
-        Self { stream, beginning, preface_bytes: 0, stalled: None }
+        Self { stream, beginning, preface_bytes: 0, streams, stalled: None }
     }
 
     fn heard(&mut self, bytes: &[u8]) {
         let expected = PREFACE.get(self.preface_bytes..).unwrap_or_default();
-        self.preface_bytes += bytes.len();
-        if !expected.starts_with(bytes) || self.preface_bytes >= PREFACE.len() {
+        let common = expected.len().min(bytes.len());
+        self.preface_bytes += common;
+        let is_preface = expected.get(..common) == bytes.get(..common);
+        let is_over = self.preface_bytes >= PREFACE.len();
+        if is_preface && is_over {
+            self.streams.begin();
+        }
+        if !is_preface || is_over {
             self.beginning = None;
         }
     }

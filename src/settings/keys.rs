@@ -73,18 +73,24 @@ pub static KEYS: [Key; 55] = [
     key("server.request_timeout", "How long a request may take, once its headers are in", |s| {
         Slot::Time(&mut s.server.request_timeout, limits::SETTABLE_TIMEOUT_MS)
     }),
-    key("server.header_timeout", "How long the headers of a request may take to come in", |s| {
-        Slot::Time(&mut s.server.header_timeout, limits::SETTABLE_TIMEOUT_MS)
-    }),
+    key(
+        "server.header_timeout",
+        "How long the headers of a request may take to come in, and how long a connection without one is kept",
+        |s| Slot::Time(&mut s.server.header_timeout, limits::SETTABLE_TIMEOUT_MS),
+    ),
     key("server.connections_max", "Connections at once", |s| {
         Slot::Count(&mut s.server.connections_max, limits::SETTABLE_CONNECTIONS)
     }),
-    key("server.connections_per_client_max", "Connections at once from one address", |s| {
-        Slot::OptionalCount(&mut s.server.connections_per_client_max, limits::SETTABLE_CONNECTIONS)
-    }),
-    key("server.requests_per_second", "Requests a second that each caller may make", |s| {
-        Slot::OptionalCount(&mut s.server.requests_per_second, limits::SETTABLE_REQUESTS_PER_S)
-    }),
+    key(
+        "server.connections_per_client_max",
+        "Connections at once from one address; set it where strangers come from addresses of their own",
+        |s| Slot::OptionalCount(&mut s.server.connections_per_client_max, limits::SETTABLE_CONNECTIONS),
+    ),
+    key(
+        "server.requests_per_second",
+        "Requests a second that each caller may make; a batch counts as what it carries",
+        |s| Slot::OptionalCount(&mut s.server.requests_per_second, limits::SETTABLE_REQUESTS_PER_S),
+    ),
     key(
         "server.request_burst",
         "Requests that a caller who has been quiet may make at once; only with `requests_per_second`",
