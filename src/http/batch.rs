@@ -21,6 +21,7 @@ pub(super) async fn submit(mut call: Call) -> HttpAnswer {
     let bytes = call.json_body().await?;
     let bounds = Bounds { bytes_max, levels_max: limits::TASK_SPEC.levels_max + 1 };
     let bodies = bodies(&bytes, bounds).inspect_err(|_| call.app.metrics.unreadable())?;
+    call.charge(bodies.len().saturating_sub(1))?;
     let asker = asker(call.caller()?, Purpose::Submit);
     let now = clock::now();
     let (mut candidates, mut receivers) =

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::App;
 use super::bodies::{Room, too_large};
+use super::door::slow_down;
 use super::endpoint::Endpoint;
 use super::metrics::Step;
 use super::problem::{Kind, Problem};
@@ -54,6 +55,12 @@ impl Call {
     /// The policy set that counts: what a rollback restored stands over the files.
     pub(super) fn policies(&self) -> Arc<PolicySet> {
         self.app.gateway.engine().policies_over(&self.rules.in_force.policies)
+    }
+
+    /// Counts what this request carries beyond the one that it is itself: so many more requests of its caller.
+    pub(super) fn charge(&self, more: usize) -> Result<(), Problem> {
+        let Some(caller) = &self.caller else { return Ok(()) };
+        self.app.limiter.take_more(caller.token_id(), more, Instant::now()).map_err(slow_down)
     }
 
     /// Takes the time of a step that began then, and says when the next one begins.

@@ -38,17 +38,38 @@ impl Limiter {
     /// Takes one request out of a caller's bucket, or says how long to wait. There are no more buckets than
     /// tokens.
     pub(super) fn take(&self, caller: TokenId, now: Instant) -> Result<(), Duration> {
+        self.take_turns(caller, 1.0, |_| 1.0, now)
+    }
+
+    /// Takes so many more for a request that carries several. Whoever asks for more than a full bucket holds must come with
+    /// a full one, and owes the rest: it waits longer for the next.
+    pub(super) fn take_more(&self, caller: TokenId, more: usize, now: Instant) -> Result<(), Duration> {
+        let more = more as f64;
+        // The request itself has been taken by then, and is taken again when it is sent again.
+        self.take_turns(caller, more, |burst| more.min(burst - 1.0), now).map_err(|wait| {
+            wait + self.rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate.per_second))
+        })
+    }
+
+    fn take_turns(
+        &self,
+        caller: TokenId,
+        turns: f64,
+        needed: impl FnOnce(f64) -> f64,
+        now: Instant,
+    ) -> Result<(), Duration> {
         let Some(rate) = self.rate else { return Ok(()) };
+        let needed = needed(rate.burst);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(caller).or_insert(Bucket { left: rate.burst, at: now });
         let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
         bucket.left = (bucket.left + passed * rate.per_second).min(rate.burst);
         bucket.at = now;
-        if bucket.left >= 1.0 {
-            bucket.left -= 1.0;
+        if bucket.left >= needed {
+            bucket.left -= turns;
             return Ok(());
         }
-        Err(Duration::from_secs_f64((1.0 - bucket.left) / rate.per_second))
+        Err(Duration::from_secs_f64((needed - bucket.left) / rate.per_second))
     }
 }
 
@@ -115,6 +136,27 @@ mod tests {
         let later = now + Duration::from_millis(101);
         assert_eq!(limiter.take(one, later), Ok(()));
         assert!(limiter.take(one, later).is_err());
+    }
+
+    #[test]
+    fn a_request_that_carries_many_takes_as_many_and_owes_what_no_bucket_holds() {
+        let (limiter, now, caller) = (limiter(Some(10), 5), Instant::now(), caller("one"));
+        let carry = |items: usize, at: Instant| {
+            limiter.take(caller, at)?;
+            limiter.take_more(caller, items - 1, at)
+        };
+        assert_eq!(carry(3, now), Ok(()));
+        // Two are left: the request takes one of them, and needs three when it is sent again.
+        assert_eq!(carry(3, now), Err(Duration::from_millis(200)));
+        let later = now + Duration::from_millis(201);
+        assert_eq!(carry(3, later), Ok(()));
+        // More than there is room for: only with all that there is.
+        assert!(carry(25, later).is_err());
+        let full = later + Duration::from_secs(1);
+        assert_eq!(carry(25, full), Ok(()));
+        // It owes 20, and the next one needs one.
+        assert_eq!(limiter.take(caller, full), Err(Duration::from_millis(2_100)));
+        assert_eq!(limiter.take(caller, full + Duration::from_millis(2_101)), Ok(()));
     }
 
     #[test]

@@ -2,7 +2,35 @@
 
 use serde_json::{Value as Json, json};
 
-use super::harness::{Daemon, lost_spec, spec};
+use super::harness::{Daemon, ROUTER, lost_spec, spec};
+
+/// A batch takes as many turns as it has TaskSpecs, and one that no burst holds takes them all and owes the rest.
+#[test]
+fn a_batch_counts_as_what_it_carries() {
+    let daemon = Daemon::with("[server]\nrequests_per_second = 1\nrequest_burst = 10\n");
+    let router = daemon.token("router-1", "orchestrator", Some(ROUTER));
+    let batch = |name: &str, count: usize| {
+        let specs: Json = (0..count).map(|n| spec(&format!("{name}_{n:04}"))).collect();
+        daemon.post_as(&router, "/v1/handoffs/batch", specs)
+    };
+    assert_eq!(batch("few", 8).status, 200);
+    let refused = batch("more", 8);
+    assert_eq!((refused.status, refused.code().as_str()), (429, "HTTP_RATE_LIMITED"));
+    assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() > 1, "{refused:?}");
+    // One who has been quiet is let in with more than that, and then waits for all of it.
+    let quiet = daemon.token("router-2", "orchestrator", Some(ROUTER));
+    let many: Json = (0..100).map(|n| spec(&format!("many_{n:04}"))).collect();
+    assert_eq!(daemon.post_as(&quiet, "/v1/handoffs/batch", many).status, 200);
+    let refused = daemon.get_as(&quiet, "/v1/handoffs");
+    assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() > 60, "{refused:?}");
+    // So does a batch over JSON-RPC.
+    let third = daemon.token("router-3", "orchestrator", Some(ROUTER));
+    let asks: Json = (0..12)
+        .map(|n| json!({"jsonrpc": "2.0", "id": n, "method": "tasks/get", "params": {"id": "hs_none"}}))
+        .collect();
+    assert_eq!(daemon.post_as(&third, "/rpc", &asks).status, 200);
+    assert_eq!(daemon.post_as(&third, "/rpc", &asks).status, 429);
+}
 
 #[test]
 fn a_thousand_are_decided_in_their_order_and_made_durable_together() {

@@ -28,6 +28,9 @@ pub(in crate::http) async fn rpc(mut call: Call) -> Answer {
     let asked = header.or(call.query.text("A2A-Version")).map(str::to_owned);
     // What is read borrows from the body, and is gone before anything is waited for.
     let incoming = a2a::body(&bytes).and_then(|document| a2a::read_requests(&document, asked.as_deref()));
+    if let Ok(Incoming::Batch(requests)) = &incoming {
+        call.charge(requests.len().saturating_sub(1))?;
+    }
     let talk = Talk::of(call);
     let incoming = match incoming {
         Ok(incoming) => incoming,
