@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
+use futures_util::StreamExt as _;
 use serde_json::{Value as Json, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,6 +15,7 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
+use super::streams::Reader;
 use crate::gateway::read_checkpoint;
 use crate::ledger::{Entry, verify};
 use crate::limits;
@@ -84,9 +86,11 @@ fn unreadable(why: &str) -> Problem {
     Problem::new(Kind::ViewsBehind, "the ledger could not be read").hint("run: handoffd audit verify")
 }
 
-/// `GET /v1/audit/export`: JSON lines, as they are read; a slow reader is waited for, not buffered for.
+/// `GET /v1/audit/export`: JSON lines, as they are read; a slow reader is waited for, not buffered for, and one whose token
+/// no longer counts gets no more.
 pub(super) async fn export(call: Call) -> Answer {
     let app = call.app.clone();
+    let reader = Reader::new(&app, call.caller.as_ref());
     let from = call.query.integer("from").unwrap_or(1);
     let through = app.gateway.engine().head();
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(4);
@@ -109,7 +113,11 @@ pub(super) async fn export(call: Call) -> Answer {
             next = last + 1;
         }
     });
-    let body = Body::from_stream(ReceiverStream::new(receiver));
+    // Looked at when a chunk leaves: some are read before their reader takes them.
+    let chunks = ReceiverStream::new(receiver).map(move |chunk| {
+        if reader.counts() { chunk } else { Err(std::io::Error::other("the token no longer counts")) }
+    });
+    let body = Body::from_stream(chunks);
     let kind = HeaderValue::from_static("application/x-ndjson");
     Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
 }

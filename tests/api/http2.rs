@@ -5,11 +5,12 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2;
 use hyper::{Request, Response, StatusCode, body::Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value as Json;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::harness::{Daemon, eventually, spec};
-use super::wire::PATIENCE;
+use super::wire::{self, PATIENCE};
 
 /// A client that answers whatever HTTP/2 asks of it.
 struct Client {
@@ -90,6 +91,33 @@ fn a_stream_whose_reader_takes_nothing_is_reset() {
         takes_nothing.closed().await;
     });
     eventually("their places are free", || (daemon.metric("handoffd_connections")? <= 1.0).then_some(()));
+}
+
+/// Some of an export is read before its reader takes it; none of that leaves once the token is gone.
+#[test]
+fn an_export_ends_with_the_token_that_asked_for_it() {
+    let daemon = Daemon::new();
+    for n in 0..4 {
+        let specs: Json = (0..100).map(|m| spec(&format!("export_{n}_{m:04}"))).collect();
+        assert_eq!(daemon.post("/v1/handoffs/batch", specs).status, 200);
+    }
+    let whole = daemon.get("/v1/audit/export").body.len();
+    let reader = daemon.token("reader", "auditor", None);
+    run(async {
+        let mut client = Client::with_window(&daemon, 65_535).await;
+        let mut export = client.get_as(&reader, &daemon, "/v1/audit/export").await.into_body();
+        let revoke = wire::Request::new("DELETE", "/v1/tokens/reader").token(&daemon.admin);
+        assert_eq!(daemon.send(&revoke).status, 200);
+        let mut taken = 0;
+        let end = loop {
+            match export.frame().await {
+                Some(Ok(frame)) => taken += frame.into_data().unwrap().len(),
+                end => break end,
+            }
+        };
+        assert!(matches!(end, Some(Err(_))), "it looks as if it were whole");
+        assert!(taken < whole / 2, "{taken} of {whole} bytes");
+    });
 }
 
 #[test]
