@@ -69,7 +69,11 @@ pub(super) fn asked_to_wait(text: &str, endpoint: &Endpoint) -> Duration {
     if !endpoint.query().any(|parameter| matches!(parameter.form, Form::Wait)) {
         return Duration::ZERO;
     }
-    text.split('&').find_map(|pair| wait(pair.strip_prefix("wait=")?)).unwrap_or_default()
+    let asked = |pair: &str| {
+        let (name, value) = pair.split_once('=')?;
+        (decode(name)? == "wait").then(|| wait(&decode(value)?)).flatten()
+    };
+    text.split('&').find_map(asked).unwrap_or_default()
 }
 
 /// Whole seconds, written in one way.
@@ -132,6 +136,7 @@ pub(crate) fn decode(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::endpoints::ENDPOINTS;
 
     #[test]
     fn a_wait_is_whole_seconds_within_bounds() {
@@ -140,6 +145,18 @@ mod tests {
         }
         for bad in ["", "s", "30", "030s", "+3s", "1m", "-1s", "1.5s", "99999999999999999999s"] {
             assert_eq!(wait(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_the_same_however_it_is_written() {
+        let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.id == "submitHandoff").unwrap();
+        for text in ["wait=60s", "wait=%36%30s", "w%61it=60s", "wait=60%73", "&wait=60s&"] {
+            assert_eq!(Query::read(text, endpoint, 100).unwrap().wait(), Duration::from_secs(60), "{text}");
+            assert_eq!(asked_to_wait(text, endpoint), Duration::from_secs(60), "{text}");
+        }
+        for text in ["", "wait", "wait=60", "wait=%zz", "other=60s"] {
+            assert_eq!(asked_to_wait(text, endpoint), Duration::ZERO, "{text}");
         }
     }
 
