@@ -13,7 +13,7 @@ use super::frame::{Frame, Who, problem_page, see_other};
 use super::tree::Extent;
 use super::{Console, acts, assets, export, live, login, pages, verification};
 use crate::callers::{Act, Look, Session};
-use crate::http::{Ask, Kind, Problem, percent_decoded, weigh};
+use crate::http::{Ask, Kind, Problem, percent_decoded, say_when_to_come_back, weigh};
 use crate::os::clock;
 use crate::proposal::Proposal;
 use crate::timestamp::Timestamp;
@@ -49,6 +49,7 @@ pub(super) async fn enter(console: Arc<Console>, request: Request) -> Response {
 
 /// Headers that every answer has, redirects and errors included.
 fn dress(response: &mut Response) {
+    say_when_to_come_back(response);
     let headers = response.headers_mut();
     let all = [
         (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -1,6 +1,7 @@
 //! What people do over HTTP: in whose name, what the body says, and waiting until the ledger has it.
 
 use super::call::Call;
+use super::endpoint::LOOK_FIRST;
 use super::problem::{Kind, Problem};
 use crate::callers::{Caller, Role};
 use crate::contract::Finding;
@@ -60,12 +61,10 @@ pub(super) fn invalid(findings: &[Finding]) -> Problem {
 pub(super) async fn done<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, EngineFault> + Send + 'static,
 ) -> Result<T, Problem> {
-    const LOOK: &str = "whether it was done is in the ledger: look before you ask for it again";
     match tokio::task::spawn_blocking(act).await {
         Ok(Ok(done)) => Ok(done),
-        // An act has no idempotencyKey.
-        Ok(Err(fault)) => Err(Problem::from(fault).hint(LOOK)),
-        Err(_) => Err(Problem::new(Kind::NotDurable, "the act could not be done").hint(LOOK)),
+        Ok(Err(fault)) => Err(Problem::from(fault).hint(LOOK_FIRST)),
+        Err(_) => Err(Problem::new(Kind::NotDurable, "the act could not be done").hint(LOOK_FIRST)),
     }
 }
 

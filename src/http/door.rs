@@ -19,7 +19,7 @@ use super::credential::{Credential, authenticate, missing};
 use super::endpoint::{EVENT_STREAM, Endpoint, Place, Voice};
 use super::endpoints::ENDPOINTS;
 use super::head::weigh;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, say_when_to_come_back};
 use super::query::{Query, asked_to_wait};
 use super::spans::Span;
 use super::trace::Trace;
@@ -65,8 +65,7 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
     } else {
         // Reading the body has a bound of its own; the rest waits for the disk at most.
         tokio::time::timeout(patience, handling).await.unwrap_or_else(|_| {
-            Err(Problem::new(Kind::NotDurable, "the answer took too long")
-                .hint("send the same request again: it is decided once, however often it is sent"))
+            Err(Problem::new(Kind::NotDurable, "the answer took too long").hint(endpoint.when_unanswered()))
         })
     };
     let mut response = match result {
@@ -94,6 +93,7 @@ async fn enter(endpoint: &'static Endpoint, app: Arc<App>, captured: Captured, r
 
 /// Headers that every answer has.
 fn dress(response: &mut Response) {
+    say_when_to_come_back(response);
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -255,6 +255,22 @@ fn matches(form: &str, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::a2a::Version;
+
+    #[test]
+    fn whoever_is_told_to_come_back_is_told_when() {
+        for kind in Kind::ALL {
+            let told = || Problem::new(*kind, "no");
+            let says_when = |mut response: Response| {
+                dress(&mut response);
+                response.headers().contains_key(header::RETRY_AFTER)
+            };
+            let returns = matches!(kind.status().as_u16(), 429 | 503);
+            assert_eq!(says_when(told().into_response()), returns, "{kind:?}");
+            assert_eq!(says_when(a2a::refused(told(), Version::V1_0, None)), returns, "{kind:?}");
+        }
+        assert_eq!(Kind::AuthNoncesExhausted.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
 
     #[test]
     fn paths_are_matched_by_their_form() {

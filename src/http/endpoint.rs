@@ -13,6 +13,9 @@ use crate::callers::Act;
 use crate::limits;
 use crate::settings::Server;
 
+/// To whoever does not know whether an act was done: it has no idempotencyKey.
+pub(super) const LOOK_FIRST: &str = "whether it was done is in the ledger: look before you ask for it again";
+
 /// What a stream of events is sent as.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
@@ -42,8 +45,21 @@ pub(super) struct Endpoint {
     pub(super) is_stream: bool,
     /// How it is told what the door refuses.
     pub(super) voice: Voice,
+    /// What it comes to if a request is sent twice, where its method does not tell.
+    pub(super) repeat: Option<Repeat>,
     /// Whether a caller without a token gets in, where the operator has opened A2A to everybody on this machine.
     pub(super) open_to_anyone: bool,
+}
+
+/// What it comes to if a request is sent twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// Nothing is changed by it.
+    Harmless,
+    /// It carries a name by which the second one is known.
+    Once,
+    /// It may be done twice.
+    Twice,
 }
 
 /// How a refusal at the door is said.
@@ -146,6 +162,16 @@ impl Endpoint {
     /// What a request to it may carry; nothing where it takes no body.
     pub(super) fn body_bytes_max(&self, server: &Server) -> usize {
         self.body.as_ref().map_or(0, |body| body.weight.bytes_max(server))
+    }
+
+    /// What its caller can do who does not know whether a request was carried out.
+    pub(super) fn when_unanswered(&self) -> &'static str {
+        let by_method = if self.method == Method::GET { Repeat::Harmless } else { Repeat::Twice };
+        match self.repeat.unwrap_or(by_method) {
+            Repeat::Harmless => "ask again",
+            Repeat::Once => "send the same request again: it is decided once, however often it is sent",
+            Repeat::Twice => LOOK_FIRST,
+        }
     }
 
     /// May an answer be one that does not end?

@@ -76,7 +76,7 @@ pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;
 pub use openapi::document as openapi_document;
 pub use problem::problems_markdown;
-pub(crate) use problem::{Kind, Problem};
+pub(crate) use problem::{Kind, Problem, say_when_to_come_back};
 pub(crate) use query::decode as percent_decoded;
 pub(crate) use tokens::{describe as describe_token, describe_key};
 

@@ -102,6 +102,14 @@ kinds! {
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }
 
+/// Whoever is told to come back is told when: in a moment, where nobody knows better.
+pub(crate) fn say_when_to_come_back(response: &mut Response) {
+    if matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        let moment = HeaderValue::from_static("1");
+        response.headers_mut().entry(header::RETRY_AFTER).or_insert(moment);
+    }
+}
+
 /// The table of all problems, for `docs/api.md`.
 pub fn problems_markdown() -> String {
     let mut text = String::from("| code | status | |\n| --- | --- | --- |\n");
@@ -213,9 +221,6 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.0.kind.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"handoffd\""));
-        }
-        if self.0.kind.status() == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if let Some((name, value)) = self.0.header {
             headers.insert(name, value);

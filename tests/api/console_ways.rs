@@ -222,7 +222,8 @@ fn a_link_is_used_up_by_who_follows_it_and_not_by_a_browser_that_looks_ahead() {
     let url = daemon.cli_ok(&["console", "--print", "--token", &token]);
     let target = url.trim().strip_prefix(&format!("http://{}", daemon.address)).unwrap();
     let follow = || Request::new("GET", target);
-    assert_eq!(ask(&daemon, &follow().header("Sec-Purpose", "prefetch;prerender")).status, 503);
+    let ahead = ask(&daemon, &follow().header("Sec-Purpose", "prefetch;prerender"));
+    assert_eq!((ahead.status, ahead.header("retry-after")), (503, Some("1")));
     assert_eq!(ask(&daemon, &follow().header("Purpose", "prefetch")).status, 503);
     assert_eq!(ask(&daemon, &Request::new("HEAD", target)).status, 303, "to the login");
     let rita = Visitor::of(&daemon, &ask(&daemon, &follow()));

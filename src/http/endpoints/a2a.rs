@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{ANY, get, json, nothing, path, query, text};
 use crate::callers::Act;
 use crate::http::a2a;
-use crate::http::endpoint::{Body, Endpoint, Form, Parameter, Voice, Weight};
+use crate::http::endpoint::{Body, Endpoint, Form, Parameter, Repeat, Voice, Weight};
 
 const VERSION: Parameter =
     query("A2A-Version", ANY, "1.0", "The protocol's version, where the header of that name is not sent");
@@ -70,6 +70,7 @@ fn rpc(path: &'static str, id: &'static str) -> Endpoint {
             json(429, "RpcAnswer", "Too many requests from this caller; wait as long as Retry-After says"),
             json(503, "RpcAnswer", "It cannot be answered now; try again"),
         ],
+        repeat: Some(Repeat::Once),
         ..get(path, id, "a2a", "Talk A2A", handler!(a2a::rpc))
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, HANDOFF, LIMIT, SEQUENCE, TO};
 use super::{get, json, problem, query, text};
 use crate::callers::Act;
-use crate::http::endpoint::{Body, Endpoint, Form, Reply, Weight};
+use crate::http::endpoint::{Body, Endpoint, Form, Repeat, Reply, Weight};
 use crate::http::{batch, events, evidence, handoffs, reads, streams};
 use crate::views::Status;
 
@@ -56,6 +56,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )],
             body: spec(),
             answers: DECIDED.to_vec(),
+            repeat: Some(Repeat::Once),
             ..get(
                 "/v1/handoffs",
                 "submitHandoff",
@@ -70,6 +71,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             act: Some(Act::Check),
             body: spec(),
             answers: vec![json(200, "Decision", "What would be decided, whatever it is")],
+            repeat: Some(Repeat::Harmless),
             ..get(
                 "/v1/handoffs/check",
                 "checkHandoff",
@@ -89,6 +91,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 example: || json!([task_spec()]),
             }),
             answers: vec![json(200, "Decisions", "A Decision for each, in the same order")],
+            repeat: Some(Repeat::Once),
             ..get(
                 "/v1/handoffs/batch",
                 "submitBatch",
@@ -166,6 +169,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 problem(409, "It does not follow: `expected` is the next number where another one was sent"),
                 problem(422, "It is not an event of this stream; `faults` has everything that is wrong"),
             ],
+            repeat: Some(Repeat::Once),
             ..get(
                 "/v1/handoffs/{id}/events",
                 "reportEvent",
@@ -211,6 +215,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 },
             }),
             answers: vec![json(200, "Evidence", "`ok`, or `error` with its kind")],
+            repeat: Some(Repeat::Harmless),
             ..get(
                 "/v1/evidence/a2a",
                 "convertEvidence",

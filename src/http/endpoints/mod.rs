@@ -93,6 +93,7 @@ fn get(
         handler,
         is_stream: false,
         voice: Voice::Problem,
+        repeat: None,
         open_to_anyone: false,
     }
 }
@@ -110,3 +111,27 @@ pub(super) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
     ];
     groups.into_iter().flatten().collect()
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second grant, token, freeze or gate is one too many.
+    #[test]
+    fn only_what_is_known_by_a_name_is_to_be_sent_again_blindly() {
+        let of = |hint: &str| -> Vec<&str> {
+            let said = |endpoint: &&Endpoint| endpoint.when_unanswered().starts_with(hint);
+            let acts = ENDPOINTS.iter().filter(|endpoint| endpoint.method != Method::GET);
+            acts.filter(said).map(|endpoint| endpoint.id).collect()
+        };
+        assert_eq!(
+            of("send the same"),
+            ["submitHandoff", "submitBatch", "reportEvent", "rpc", "rpcWithSlash"]
+        );
+        assert_eq!(of("ask again"), ["checkHandoff", "convertEvidence", "reload"]);
+        let looks = of("whether it was done");
+        for id in ["makeAuthorization", "makeToken", "addKey", "freeze", "decideGate", "rollBackRoute"] {
+            assert!(looks.contains(&id), "{id} in {looks:?}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{get, json, path, problem, query};
 use crate::callers::Act;
-use crate::http::endpoint::{Body, Endpoint, Form, Weight};
+use crate::http::endpoint::{Body, Endpoint, Form, Repeat, Weight};
 use crate::http::{console_links, policies, tokens};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -68,6 +68,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 "Answer when this one is in force, whatever has become of the others",
             )],
             answers: vec![json(200, "Reloaded", "In force"), problem(409, "A file cannot be read")],
+            repeat: Some(Repeat::Harmless),
             ..get("/v1/reload", "reload", "state", "Put changed files in force", handler!(tokens::reload))
         },
         Endpoint {
