@@ -1,7 +1,7 @@
 //! HTTP/2: how long a connection is kept that nobody uses, and a stream that nobody reads.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2;
 use hyper::{Request, Response, StatusCode, body::Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -14,7 +14,7 @@ use super::wire::{self, PATIENCE};
 
 /// A client that answers whatever HTTP/2 asks of it.
 struct Client {
-    sender: http2::SendRequest<Empty<Bytes>>,
+    sender: http2::SendRequest<Full<Bytes>>,
     connection: JoinHandle<hyper::Result<()>>,
 }
 
@@ -35,7 +35,7 @@ impl Client {
     async fn get_as(&mut self, token: &str, daemon: &Daemon, target: &str) -> Response<Incoming> {
         let request = Request::get(format!("http://{}{target}", daemon.address))
             .header("Authorization", format!("Bearer {token}"))
-            .body(Empty::new())
+            .body(Full::default())
             .unwrap();
         self.sender.ready().await.unwrap();
         self.sender.send_request(request).await.unwrap()
@@ -49,6 +49,30 @@ impl Client {
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// Nobody is known who sends this, and nothing of it is kept.
+#[test]
+fn what_nobody_has_signed_is_not_kept() {
+    const MIB: usize = 1024 * 1024;
+    let daemon = Daemon::new();
+    let before = daemon.resident_kib();
+    run(async {
+        let client = Client::with_window(&daemon, 65_535).await;
+        let body = Bytes::from(vec![b' '; 15 * MIB]);
+        let answers = (0..40).map(|_| {
+            let request = Request::get(format!("http://{}/v1/state", daemon.address))
+                .header("Handoffd-Signature", "x")
+                .body(Full::from(body.clone()))
+                .unwrap();
+            client.sender.clone().send_request(request)
+        });
+        for answer in answers.collect::<Vec<_>>() {
+            assert_eq!(answer.await.unwrap().status(), StatusCode::UNAUTHORIZED);
+        }
+    });
+    let grown = daemon.resident_kib().saturating_sub(before);
+    assert!(grown < 100 * 1024, "{grown} KiB");
 }
 
 #[test]
