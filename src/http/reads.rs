@@ -141,27 +141,20 @@ pub(super) async fn show(call: Call) -> Answer {
     }
 }
 
-/// The handoff that the path names, if this caller may see it. A stranger cannot tell one that is not there from
-/// one that is not theirs.
+/// The handoff that the path names, by the attempts that this caller may see. A stranger cannot tell one that is not
+/// there from one that is not theirs; whoever was refused under somebody else's id sees what it sent itself.
 async fn visible(
     app: Arc<App>,
     caller: Caller,
     policies: Arc<PolicySet>,
     id: String,
 ) -> Result<HandoffDetail, Problem> {
-    let detail = app.ask(move |reader| reader.handoff(&id)).await?;
-    let may_claim = |row: &AttemptRow| {
-        let route = row.route_key.as_deref().and_then(|key| policies.route(key));
-        caller.role() == Role::Agent
-            && route.zip(caller.agent_id()).is_some_and(|(route, agent)| route.reaches(agent))
-    };
-    detail
-        .filter(|detail| sees(&caller, &detail.handoff.current) || may_claim(&detail.handoff.current))
-        .ok_or_else(|| Problem::not_found("handoff"))
+    let detail = app.ask(move |reader| reader.handoff_by(&id, &|row| may_see(&caller, row, &policies)));
+    detail.await?.ok_or_else(|| Problem::not_found("handoff"))
 }
 
 impl Call {
-    /// The handoff that the path names, if this caller may see it.
+    /// The handoff that the path names, as far as this caller may see it.
     pub(super) fn seen(&self) -> impl Future<Output = Result<HandoffDetail, Problem>> + Send + use<> {
         let (app, caller, id) = (self.app.clone(), self.caller().cloned(), self.path().to_owned());
         let policies = self.rules.in_force.policies.clone();
@@ -169,7 +162,17 @@ impl Call {
     }
 }
 
-pub(super) fn sees(caller: &Caller, row: &AttemptRow) -> bool {
+/// Does this caller see an attempt? Its ends do, those who may see all, and an agent that the route may hand it to.
+pub(super) fn may_see(caller: &Caller, row: &AttemptRow, policies: &PolicySet) -> bool {
+    let may_claim = || {
+        let route = row.route_key.as_deref().and_then(|key| policies.route(key));
+        caller.role() == Role::Agent
+            && route.zip(caller.agent_id()).is_some_and(|(route, agent)| route.reaches(agent))
+    };
+    sees(caller, row) || may_claim()
+}
+
+fn sees(caller: &Caller, row: &AttemptRow) -> bool {
     let [source, target] =
         [&row.source_agent, &row.target_agent].map(|end| end.as_deref().unwrap_or_default());
     caller.sees(source, target)

@@ -49,7 +49,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     (
         "HandoffDetail",
         r##"{"allOf": [{"$ref": "#/components/schemas/Handoff"}, {"type": "object", "required": ["history"], "properties": {
-            "history": {"type": "array", "description": "Every attempt, each with its timeline", "items": {
+            "history": {"type": "array", "description": "Every attempt that the caller may see, each with its timeline", "items": {
                 "type": "object", "required": ["attempt", "status", "timeline"], "properties": {
                     "timeline": {"type": "array", "items": {"$ref": "#/components/schemas/TimelineEntry"}}}}}}}]}"##,
     ),

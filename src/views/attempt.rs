@@ -1,7 +1,8 @@
 //! One attempt at a handoff, held while its events pass by, and the handoff it belongs to.
 //!
 //! INVARIANT (the id's owner): a handoff is what its accepted attempt says; before there is one, its claims are
-//! those of whoever was refused first, and what lists show is the latest attempt.
+//! those of whoever was refused first, and what lists show is the latest attempt of that one. What somebody else was
+//! refused for under its id is an attempt of its own, and never how the handoff stands.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -34,8 +35,16 @@ pub(super) struct Head {
     /// The attempt that lists show.
     current: i64,
     accepted: Option<i64>,
+    owner: Owner,
     /// What the lists by agent and code hold of it now.
     listed: Listed,
+}
+
+/// Who sent an attempt, in which cycle: whoever the first one is of owns the id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Owner {
+    source: Option<i64>,
+    correlation: i64,
 }
 
 /// What a handoff is listed under beside the columns of its row.
@@ -70,8 +79,9 @@ struct Attempt {
 }
 
 pub(super) const HEAD: &str =
-    "SELECT h.handoff, h.attempts, h.current, h.accepted, a.source, a.target, a.codes
-    FROM handoffs h CROSS JOIN attempts a ON a.created = h.current WHERE h.handoff_id = ?1";
+    "SELECT h.handoff, h.attempts, h.current, h.accepted, a.source, a.target, a.codes, f.source, f.correlation
+    FROM handoffs h CROSS JOIN attempts a ON a.created = h.current CROSS JOIN attempts f ON f.created = h.handoff
+    WHERE h.handoff_id = ?1";
 
 pub(super) const ATTEMPT: &str = "SELECT created, attempt, status, source, target, codes, route, mode, operation,
     correlation, parent, idempotency_key, message_id, content_digest, accepted, decision, decided, running_hash,
@@ -143,17 +153,19 @@ impl Held {
             policy: None,
             updated: sequence,
         };
+        let own = Owner { source: row.listed.source, correlation };
         let head = match head {
-            Some(head) => Head {
-                attempts: head.attempts.max(attempt),
-                current: if head.accepted.is_some() { head.current } else { sequence },
-                ..head
-            },
+            Some(head) => {
+                let speaks = head.accepted.is_none() && head.owner == own;
+                let current = if speaks { sequence } else { head.current };
+                Head { attempts: head.attempts.max(attempt), current, ..head }
+            }
             None => Head {
                 handoff: sequence,
                 attempts: attempt,
                 current: sequence,
                 accepted: None,
+                owner: own,
                 listed: Listed::default(),
             },
         };
@@ -306,6 +318,7 @@ impl Head {
                 current: row.get(2)?,
                 accepted: row.get(3)?,
                 listed: Listed { source: row.get(4)?, target: row.get(5)?, codes: row.get(6)? },
+                owner: Owner { source: row.get(7)?, correlation: row.get(8)? },
             })
         });
         Ok(head.optional()?)

@@ -9,7 +9,7 @@ use super::cursor::{Cursor, Page};
 use super::fault::ViewsFault;
 use super::filter::{ENTRIES, EntryFilter, HANDOFFS, HandoffFilter, range};
 use super::query::{List, Wanted};
-use super::rows::{EntryRow, HandoffDetail, HandoffRow, detail, entry, handoff};
+use super::rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow, detail, entry, handoff};
 use super::store;
 use super::words::handoff_of;
 use crate::limits;
@@ -54,8 +54,17 @@ impl Reader {
 
     /// A handoff with its attempts and their entries.
     pub fn handoff(&self, handoff_id: &str) -> Result<Option<HandoffDetail>, ViewsFault> {
+        self.handoff_by(handoff_id, &|_| true)
+    }
+
+    /// The same for whoever sees only some of the attempts under this id; nothing for whoever sees none.
+    pub fn handoff_by(
+        &self,
+        handoff_id: &str,
+        sees: &dyn Fn(&AttemptRow) -> bool,
+    ) -> Result<Option<HandoffDetail>, ViewsFault> {
         let moment = self.moment()?;
-        handoff_of(&moment, handoff_id)?.map_or(Ok(None), |number| detail(&moment, number))
+        handoff_of(&moment, handoff_id)?.map_or(Ok(None), |number| detail(&moment, number, sees))
     }
 
     /// Entries, the newest first.

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde::Serialize;
 
 use super::fault::{ViewsFault, damaged};
+use super::filter::TIME;
 use super::status::Status;
 use super::words::read_list;
 use crate::limits;
@@ -29,7 +30,7 @@ pub struct EntryRow {
     pub codes: Vec<String>,
 }
 
-/// A handoff as it stands: its accepted attempt, or else its latest.
+/// A handoff as it stands: its accepted attempt, or else the latest of whoever the id belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoffRow {
     pub handoff_id: String,
@@ -64,11 +65,12 @@ pub struct AttemptRow {
     pub updated_at: String,
 }
 
-/// A handoff with its attempts and their entries.
+/// A handoff with its attempts and their entries, or as much of it as somebody sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoffDetail {
+    /// For whoever does not see the attempt that speaks for it: by those that they see.
     pub handoff: HandoffRow,
-    /// In order, each with the sequences of its entries.
+    /// In order, each with the sequences of its entries. The newest, and the one that the handoff stands by.
     pub attempts: Vec<(AttemptRow, Vec<u64>)>,
 }
 
@@ -94,7 +96,8 @@ pub(super) const ATTEMPTS_OF: &str =
     "SELECT created FROM attempts WHERE handoff = ?1 ORDER BY attempt DESC LIMIT ?2";
 
 pub(super) const ENTRIES_OF: &str =
-    "SELECT attempt, sequence FROM entries WHERE stream = ?1 ORDER BY sequence LIMIT ?2";
+    "SELECT sequence FROM entries WHERE stream = ?1 AND sequence BETWEEN ?2 AND ?3
+    AND +attempt = ?4 ORDER BY sequence LIMIT ?5";
 
 pub(super) fn entry(store: &Connection, sequence: i64) -> Result<Option<EntryRow>, ViewsFault> {
     let mut statement = store.prepare_cached(ENTRY)?;
@@ -154,24 +157,52 @@ pub(super) fn attempt(store: &Connection, created: i64) -> Result<AttemptRow, Vi
     })
 }
 
-pub(super) fn detail(store: &Connection, number: i64) -> Result<Option<HandoffDetail>, ViewsFault> {
-    let Some(handoff) = handoff(store, number)? else { return Ok(None) };
-    let mut attempts: Vec<(AttemptRow, Vec<u64>)> = Vec::new();
+/// The handoff by the attempts that `sees` says yes to; nothing if there is none.
+pub(super) fn detail(
+    store: &Connection,
+    number: i64,
+    sees: &dyn Fn(&AttemptRow) -> bool,
+) -> Result<Option<HandoffDetail>, ViewsFault> {
+    let Some(mut handoff) = handoff(store, number)? else { return Ok(None) };
+    let speaks = handoff.current.attempt;
+    let mut rows: Vec<AttemptRow> = Vec::new();
     let mut statement = store.prepare_cached(ATTEMPTS_OF)?;
-    let mut rows = statement.query((number, limits::VIEW_ATTEMPTS_MAX as i64))?;
-    while let Some(row) = rows.next()? {
-        attempts.push((attempt(store, row.get(0)?)?, Vec::new()));
+    let mut newest = statement.query((number, limits::VIEW_ATTEMPTS_MAX as i64))?;
+    while let Some(row) = newest.next()? {
+        rows.push(attempt(store, row.get(0)?)?);
     }
-    attempts.reverse();
+    // However often others have tried since.
+    if rows.iter().all(|row| row.attempt != speaks) {
+        rows.push(handoff.current.clone());
+    }
+    rows.reverse();
+    rows.retain(sees);
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(None) };
+    if !sees(&handoff.current) {
+        let created = i64::try_from(first.created_sequence).map_err(damaged)?;
+        handoff.created_at = one(store, TIME, [created], |row| Ok(time(row, 0)))?
+            .ok_or_else(|| damaged("an entry is missing"))??;
+        handoff.attempts = last.attempt;
+        handoff.current = last.clone();
+    }
+    let mut attempts: Vec<(AttemptRow, Vec<u64>)> = rows.into_iter().map(|row| (row, Vec::new())).collect();
+    // Its own entries come first, so that no number of refusals leaves out what became of it.
+    let mut places: Vec<&mut (AttemptRow, Vec<u64>)> = attempts.iter_mut().collect();
+    places.sort_by_key(|(row, _)| row.attempt != handoff.current.attempt);
+    let mut left = limits::VIEW_HANDOFF_ENTRIES_MAX;
     let mut statement = store.prepare_cached(ENTRIES_OF)?;
-    let mut rows = statement.query((number, limits::VIEW_HANDOFF_ENTRIES_MAX as i64))?;
-    while let Some(row) = rows.next()? {
-        let attempt: u32 = row.get(0)?;
-        if let Ok(position) = attempts.binary_search_by_key(&attempt, |(row, _)| row.attempt)
-            && let Some((_, sequences)) = attempts.get_mut(position)
-        {
-            sequences.push(row.get(1)?);
+    for (row, sequences) in places {
+        let mut found = statement.query((
+            number,
+            row.created_sequence,
+            row.updated_sequence,
+            row.attempt,
+            left as i64,
+        ))?;
+        while let Some(entry) = found.next()? {
+            sequences.push(entry.get(0)?);
         }
+        left = left.saturating_sub(sequences.len());
     }
     Ok(Some(HandoffDetail { handoff, attempts }))
 }

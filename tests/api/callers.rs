@@ -175,6 +175,82 @@ fn what_is_not_ones_own_looks_as_if_it_were_not_there() {
 }
 
 #[test]
+fn whoever_uses_anothers_handoff_id_sees_only_what_it_sent_itself() {
+    let daemon = Daemon::new();
+    let owner = daemon.token("owner", "orchestrator", Some(ROUTER));
+    let stranger = daemon.token("stranger", "orchestrator", Some("other-router"));
+    let elsewhere = daemon.token("elsewhere", "orchestrator", Some("third-router"));
+    let first = lost_spec("cross_0001");
+    let place = location(&first);
+    assert_eq!(daemon.post_as(&owner, "/v1/handoffs", &first).status, 403);
+    let mut foreign = from("other-router", "cross_0001");
+    foreign["correlationId"] = "their_cycle".into();
+    foreign["audit"]["idempotencyKey"] = "their_key".into();
+    let reused = daemon.post_as(&stranger, "/v1/handoffs", &foreign);
+    assert_eq!((reused.status, reused.code().as_str()), (409, "A2A_HANDOFF_REUSED"), "{reused:?}");
+
+    // What each is shown of it: how it stands, how many attempts, and which of them.
+    let shown = |token: &str| {
+        let reply = daemon.get_as(token, &place);
+        let json = if reply.status == 200 { reply.json() } else { return Err(reply.status) };
+        let history: Vec<u64> = json["history"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|attempt| attempt["attempt"].as_u64().unwrap())
+            .collect();
+        Ok((json["attempt"].as_u64().unwrap(), json["attempts"].as_u64().unwrap(), history))
+    };
+    assert_eq!(shown(&owner), Ok((1, 2, vec![1])));
+    assert_eq!(shown(&stranger), Ok((2, 2, vec![2])));
+    assert_eq!(shown(&daemon.admin), Ok((1, 2, vec![1, 2])));
+    assert_eq!(shown(&elsewhere), Err(404));
+    let told = daemon.get_as(&stranger, &place).json();
+    assert_eq!(told["correlationId"], "their_cycle");
+    assert_eq!(told["createdAt"], told["history"][0]["timeline"][0]["at"], "and not when the first began");
+    let key = first["audit"]["idempotencyKey"].as_str().unwrap();
+    let cycle = first["correlationId"].as_str().unwrap();
+    for hidden in [ROUTER, key, cycle] {
+        assert!(!told.to_string().contains(hidden), "{hidden} in {told}");
+    }
+
+    // The streams of attempts are their own, too; those of refused ones have ended.
+    let stream = |token: &str, tail: &str| {
+        let reply = daemon.get_as(token, &format!("{place}/stream{tail}"));
+        let body = String::from_utf8_lossy(&reply.body).into_owned();
+        (reply.status, body.contains("attempt:1"), body.contains("attempt:2"))
+    };
+    assert_eq!(stream(&owner, ""), (200, true, false));
+    assert_eq!(stream(&stranger, ""), (200, false, true));
+    assert_eq!(stream(&owner, "?attempt=2").0, 404);
+    assert_eq!(stream(&stranger, "?attempt=1").0, 404);
+    assert_eq!(stream(&elsewhere, "").0, 404);
+    assert_eq!(daemon.get_as(&stranger, &format!("{place}/evidence")).status, 404);
+
+    // In a list a handoff is its owner's.
+    let listed = |token: &str, query: &str| {
+        let json = daemon.get_as(token, &format!("/v1/handoffs{query}")).json();
+        let rows = json["handoffs"].as_array().unwrap().clone();
+        rows.iter().map(|row| row["attempt"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&owner, ""), [1]);
+    assert!(listed(&stranger, "").is_empty());
+    assert_eq!(listed(&daemon.admin, "?agent=decision-router"), [1]);
+    assert!(listed(&daemon.admin, "?code=A2A_HANDOFF_REUSED").is_empty());
+
+    // The owner goes on as if nobody had tried, and the other one hears nothing of that.
+    let corrected = spec("cross_0001");
+    assert_eq!(daemon.post_as(&owner, "/v1/handoffs", &corrected).status, 201);
+    assert_eq!(shown(&owner), Ok((3, 3, vec![1, 3])));
+    assert_eq!(daemon.get_as(&owner, &format!("{place}/evidence")).status, 200);
+    assert_eq!(shown(&stranger), Ok((2, 2, vec![2])));
+    assert_eq!(stream(&stranger, "?attempt=3").0, 404);
+    assert_eq!(daemon.get_as(&stranger, &format!("{place}/evidence")).status, 404);
+    let target = daemon.token("target", "agent", Some("crypto-sage"));
+    assert_eq!(listed(&target, ""), [3]);
+}
+
+#[test]
 fn a_token_that_has_expired_or_was_revoked_counts_no_longer() {
     let daemon = Daemon::new();
     let ask = |token: &str| {

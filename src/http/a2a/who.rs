@@ -8,7 +8,7 @@ use crate::contract::Mode;
 use crate::engine::Asker;
 use crate::http::call::Call;
 use crate::http::handoffs::{Purpose, asker};
-use crate::http::reads::sees;
+use crate::http::reads::may_see;
 use crate::policy::PolicySet;
 use crate::views::{AttemptRow, SeenBy};
 use crate::wire::Sender;
@@ -102,13 +102,7 @@ impl Who {
 
     /// Does it see an attempt? Of an anonymous caller that is asked elsewhere: what it handed over itself.
     pub(super) fn sees(&self, row: &AttemptRow, policies: &PolicySet) -> bool {
-        let Self::Caller(caller) = self else { return false };
-        let may_claim = || {
-            let route = row.route_key.as_deref().and_then(|key| policies.route(key));
-            caller.role() == Role::Agent
-                && route.zip(caller.agent_id()).is_some_and(|(route, agent)| route.reaches(agent))
-        };
-        sees(caller, row) || may_claim()
+        self.caller().is_some_and(|caller| may_see(caller, row, policies))
     }
 
     /// Does it see what other callers began?

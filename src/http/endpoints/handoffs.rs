@@ -124,7 +124,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             ..get("/v1/handoffs", "listHandoffs", "handoffs", "List handoffs", handler!(reads::list))
         },
         Endpoint {
-            description: "One handoff, every attempt at it, and the timeline of each.",
+            description: "One handoff, every attempt at it that the caller may see, and the timeline of each.",
             act: Some(Act::ReadHandoffs),
             parameters: vec![HANDOFF],
             answers: vec![json(200, "HandoffDetail", "The handoff")],

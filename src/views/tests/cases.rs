@@ -82,6 +82,67 @@ fn the_accepted_attempt_speaks_for_a_handoff_and_before_it_the_latest() {
 }
 
 #[test]
+fn what_somebody_else_was_refused_for_never_speaks_for_a_handoff() {
+    let denied = |source, correlation| {
+        let Step::Submit(own) = submission("denied", &["X"], 0) else { unreachable!() };
+        Step::Submit(Submission { source, correlation, ..own })
+    };
+    let own = || denied(Some(0), 0);
+    for strange in [denied(Some(2), 0), denied(Some(0), 1), denied(None, 0)] {
+        check(&[own(), strange.clone()], "1 of 2: denied, rejected, X");
+        check(&[own(), strange.clone(), own()], "3 of 3: denied, rejected, X");
+        let corrected = [own(), strange.clone(), submission("allowed", &[], 1), strange];
+        check(&corrected, "3 of 4: allowed, available");
+    }
+}
+
+#[test]
+fn whoever_sees_only_some_attempts_is_shown_a_handoff_of_those() {
+    let place = Place::new();
+    let mut steps = vec![submission("denied", &["X"], 0)];
+    steps.extend([Some(2), Some(2)].map(|source| {
+        let Step::Submit(own) = submission("denied", &["Y"], 0) else { unreachable!() };
+        Step::Submit(Submission { source, ..own })
+    }));
+    steps.push(submission("allowed", &[], 0));
+    let history = History::of(&steps);
+    let _views = holding(&place.path, &history.entries);
+    let reader = Reader::open(&place.path).unwrap();
+    let seen_by = |name: &str| {
+        let detail = reader.handoff_by(&handoff_id(0), &|row| row.source_agent.as_deref() == Some(name));
+        detail.unwrap().map(|detail| {
+            let numbers: Vec<u32> = detail.attempts.iter().map(|(row, _)| row.attempt).collect();
+            let entries: Vec<u64> =
+                detail.attempts.iter().flat_map(|(_, sequences)| sequences.clone()).collect();
+            let HandoffRow { attempts, created_at, current, .. } = detail.handoff;
+            (current.attempt, attempts, created_at, numbers, entries)
+        })
+    };
+    let at = |sequence| time_of(sequence).to_nanoseconds();
+    let own = (4, 4, at(1), vec![1, 4], vec![1, 2, 3, 10, 11, 12]);
+    assert_eq!(seen_by(&agent(0)), Some(own));
+    assert_eq!(seen_by(&agent(2)), Some((3, 3, at(4), vec![2, 3], vec![4, 5, 6, 7, 8, 9])));
+    assert_eq!(seen_by(&agent(1)), None);
+}
+
+#[test]
+fn no_number_of_refusals_hides_what_became_of_a_handoff() {
+    let place = Place::new();
+    let mut steps = vec![submission("allowed", &[], 0)];
+    let Step::Submit(own) = submission("denied", &["X"], 0) else { unreachable!() };
+    let strange = Step::Submit(Submission { source: Some(2), ..own });
+    // More attempts than are shown, and more entries.
+    steps.extend(vec![strange; limits::VIEW_HANDOFF_ENTRIES_MAX / 3 + 1]);
+    steps.push(Step::Event(0, 0, "task.complete"));
+    let history = History::of(&steps);
+    let _views = holding(&place.path, &history.entries);
+    let detail = Reader::open(&place.path).unwrap().handoff(&handoff_id(0)).unwrap().unwrap();
+    assert_eq!(detail.attempts.len(), limits::VIEW_ATTEMPTS_MAX + 1);
+    assert_eq!(detail.attempts[0].0.status, Status::Completed);
+    assert_eq!(detail.attempts[0].1, [1, 2, 3, history.entries.len() as u64]);
+}
+
+#[test]
 fn every_status_has_one_name() {
     for status in Status::ALL {
         assert_eq!(status.as_str().parse(), Ok(status));

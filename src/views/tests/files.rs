@@ -149,7 +149,7 @@ fn a_file_that_is_of_no_use_is_noticed_and_can_be_made_anew() {
     check("ahead of itself", &|path| sql(path, "UPDATE applied SET sequence = sequence + 1"), "damaged");
     check("behind itself", &|path| sql(path, "DELETE FROM entries WHERE sequence > 9"), "damaged");
     check("of another program", &|path| sql(path, "PRAGMA application_id = 7"), "another program");
-    check("newer", &|path| sql(path, "PRAGMA user_version = 99"), "of version 99, newer than 5");
+    check("newer", &|path| sql(path, "PRAGMA user_version = 99"), "of version 99, newer than 6");
     check("of another ledger", &|path| sql(path, "UPDATE applied SET topic_id = 'gw_x'"), "`gw_x`");
     check(
         "before it was kept whom entries concern",
@@ -157,6 +157,33 @@ fn a_file_that_is_of_no_use_is_noticed_and_can_be_made_anew() {
         "not come to its end",
     );
     check("unfinished", &|path| sql(path, "UPDATE applied SET rebuilding = 1"), "not come to its end");
+}
+
+/// Before version 6 the last attempt under an id spoke for its handoff, whoever sent it.
+#[test]
+fn a_file_in_which_a_stranger_speaks_for_a_handoff_is_made_again_and_no_other_one() {
+    let place = Place::new();
+    let denied = |source| {
+        Step::Submit(Submission {
+            handoff: 0,
+            source: Some(source),
+            target: 1,
+            route: None,
+            correlation: 0,
+            key: None,
+            message: None,
+            parent: None,
+            decision: "denied",
+            codes: Vec::new(),
+        })
+    };
+    drop(holding(&place.path, &History::of(&[denied(0), denied(2)]).entries));
+    let sql = |sql| Connection::open(&place.path).unwrap().execute_batch(sql).unwrap();
+    sql("PRAGMA user_version = 5");
+    assert_eq!(Views::open(&place.path, TOPIC).unwrap().applied().map(|(sequence, _)| sequence), Some(6));
+    sql("UPDATE handoffs SET current = 4; PRAGMA user_version = 5");
+    let fault = Views::open(&place.path, TOPIC).unwrap_err();
+    assert!(matches!(fault, ViewsFault::NeedsRebuild(Rebuild::Unfinished)), "{fault}");
 }
 
 #[test]

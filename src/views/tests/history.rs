@@ -299,7 +299,10 @@ impl History {
         let mut all: Vec<_> = self.handoffs.iter().collect();
         all.sort_by_key(|(_, known)| std::cmp::Reverse(known.first));
         let row = |(id, known): (&String, &Known)| {
-            let current = known.accepted.unwrap_or(known.attempts.len() - 1);
+            let own = |row: &AttemptRow| (row.source_agent.clone(), row.correlation_id.clone());
+            let owner = own(&known.attempts[0].0);
+            let latest = known.attempts.iter().rposition(|(row, _)| own(row) == owner);
+            let current = known.accepted.or(latest).unwrap();
             let row = HandoffRow {
                 handoff_id: id.clone(),
                 attempts: known.attempts.len() as u32,
