@@ -37,7 +37,7 @@ use handoffd::proof::Seed;
 use handoffd::state::{Publisher, StateFollower, StateView};
 use handoffd::timestamp::Timestamp;
 use handoffd::views::{FollowedViews, Reader, Views, ViewsFault};
-use handoffd::wire::SentEvent;
+use handoffd::wire::{SentEvent, Side};
 use serde_json::json;
 
 #[global_allocator]
@@ -451,7 +451,7 @@ fn cancel(engine: &EngineHandle, name: &str, n: usize) {
             "context_id": "corr_strategy_cycle_9001", "correlation_id": "corr_strategy_cycle_9001"},
     });
     let event = SentEvent::parse(&event.to_string()).unwrap();
-    engine.report_and_wait(Report { handoff_id, event }).unwrap().unwrap();
+    engine.report_and_wait(Report { handoff_id, event, side: Side::Source }).unwrap().unwrap();
 }
 
 /// Starts this program again to start the engine or a gateway there, and reads how long it took, in

@@ -15,7 +15,7 @@ use crate::policy::Route;
 use crate::timestamp::Timestamp;
 use crate::wire::{
     Admitted, Contracts, Envelope, Event, Fact, Halt, Kind, Lineage, Parties, Payload, Sender, SentEvent,
-    State, StreamId, WireFault, WireId,
+    Side, State, StreamId, WireFault, WireId,
 };
 
 /// An event that somebody sent about a handoff. That its sender is who sent it is for the door to see to.
@@ -23,6 +23,8 @@ use crate::wire::{
 pub struct Report {
     pub handoff_id: String,
     pub event: SentEvent,
+    /// For which side its sender may speak, if that is an agent.
+    pub side: Side,
 }
 
 /// An event that stands in the ledger.
@@ -95,7 +97,7 @@ impl Sequencer {
         report: &Report,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<Result<Reported, ReportRefusal>, EngineFault> {
-        let Report { handoff_id, event } = report;
+        let Report { handoff_id, event, side } = report;
         let Some(task) = self.index().task(handoff_id)? else { return Ok(Err(ReportRefusal::Unknown)) };
         let unread = || EngineFault::NotDurable("the event could not be read again".to_owned());
         let envelope = event.envelope().ok_or_else(unread)?;
@@ -108,16 +110,16 @@ impl Sequencer {
             claimer: task.wire.claimer.as_deref(),
             halt: self.halt(&task),
         };
-        if let Sender::Agent(agent) = envelope.sender()
-            && parties.source != Some(agent)
-            && parties.claimer != Some(agent)
-            && !claimants.contains(&agent)
-        {
-            return Ok(Err(ReportRefusal::Unknown));
-        }
+        let is_agent = match envelope.sender() {
+            Sender::Agent(agent) if !side.is_of(agent, &parties) => return Ok(Err(ReportRefusal::Unknown)),
+            sender => matches!(sender, Sender::Agent(_)),
+        };
         let refused = |fault| Ok(Err(ReportRefusal::Refused { fault, expected: None }));
         if !is_for_callers(envelope.kind()) {
             return refused(WireFault::not_for_callers(envelope.kind()));
+        }
+        if is_agent && let Err(fault) = side.may_say(envelope.kind()) {
+            return refused(fault);
         }
         let stream = StreamId::Handoff { handoff_id, attempt: task.attempt }.to_string();
         if envelope.stream_id() != stream {

@@ -19,7 +19,7 @@ use super::{EngineFault, EngineHandle, Place};
 use crate::ledger::{BatchBuilder, Entry};
 use crate::proof::Digest;
 use crate::views::{AskedClaim, AskedState, MessageClaim};
-use crate::wire::{Event, Kind, Lineage, Sender, SentEvent, StreamId, WireCode, WireFault, WireId};
+use crate::wire::{Event, Kind, Lineage, Sender, SentEvent, Side, StreamId, WireCode, WireFault, WireId};
 
 /// A message as it came in.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub struct Saying {
     pub caller: Arc<str>,
     /// As whom the ledger knows that caller, in its written form.
     pub sender: Arc<str>,
+    /// For which side of a handoff it speaks.
+    pub side: Side,
     pub message_id: String,
     /// Of the words, which are kept beside the ledger.
     pub content: Digest,
@@ -98,14 +100,14 @@ impl EngineHandle {
     pub fn cancel(
         &self,
         (handoff_id, attempt): (String, u32),
-        sender: Arc<str>,
+        (sender, side): (Arc<str>, Side),
         reason: &'static str,
         done: impl FnOnce(Result<Result<(), Uncanceled>, EngineFault>) + Send + 'static,
     ) -> Result<(), EngineFault> {
         let cancel = move |sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>| {
             let told = json!({"reason": reason});
             let place = (handoff_id.as_str(), attempt);
-            let reported = sequencer.report_for(Kind::TaskCancelled, &sender, place, &told, batch)?;
+            let reported = sequencer.report_for(Kind::TaskCancelled, (&sender, side), place, &told, batch)?;
             Ok(reported.map_err(|refusal| match refusal {
                 Said::Unknown => Uncanceled::Unknown,
                 Said::Refused(fault) => Uncanceled::Refused(fault),
@@ -198,7 +200,9 @@ impl Sequencer {
             Addressee::Nobody { asked, .. } => (Some(asked.clone()), Some(AskedState::Open), None, None),
             Addressee::Followers { handoff_id, attempt } => {
                 let (kind, place) = (Kind::MessageSent, (handoff_id.as_str(), *attempt));
-                if let Err(said) = self.report_for(kind, &saying.sender, place, &saying.payload, batch)? {
+                if let Err(said) =
+                    self.report_for(kind, (&saying.sender, saying.side), place, &saying.payload, batch)?
+                {
                     return Ok(said);
                 }
                 (None, None, Some((handoff_id.clone(), *attempt)), None)
@@ -296,7 +300,7 @@ impl Sequencer {
     fn report_for(
         &mut self,
         kind: Kind,
-        sender: &str,
+        (sender, side): (&str, Side),
         (handoff_id, attempt): (&str, u32),
         payload: &Json,
         batch: &mut BatchBuilder<'_>,
@@ -332,7 +336,7 @@ impl Sequencer {
                 );
             }
         };
-        let report = Report { handoff_id: handoff_id.to_owned(), event };
+        let report = Report { handoff_id: handoff_id.to_owned(), event, side };
         Ok(match self.report(&report, batch)? {
             Ok(_) => Ok(()),
             Err(ReportRefusal::Unknown) => Err(Said::Unknown),

@@ -8,8 +8,9 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
+use crate::callers::{Caller, Role};
 use crate::engine::{EngineFault, Report, ReportRefusal};
-use crate::wire::{SentEvent, WireCode, WireFault};
+use crate::wire::{SentEvent, Side, WireCode, WireFault};
 
 /// `POST /v1/handoffs/{id}/events`.
 pub(super) async fn report(mut call: Call) -> Answer {
@@ -21,7 +22,8 @@ pub(super) async fn report(mut call: Call) -> Answer {
         return Err(refused(&WireFault::other_sender(&sender.to_string()), None));
     }
     let (told, heard) = oneshot::channel();
-    let report = Report { handoff_id: call.path().to_owned(), event };
+    let side = side_of(call.caller()?);
+    let report = Report { handoff_id: call.path().to_owned(), event, side };
     call.app.gateway.engine().report(report, Box::new(move |answer| drop(told.send(answer))))?;
     match heard.await.unwrap_or(Err(EngineFault::Stopped))? {
         Ok(reported) => {
@@ -39,6 +41,15 @@ pub(super) async fn report(mut call: Call) -> Answer {
         }
         Err(ReportRefusal::Unknown) => Err(Problem::not_found("handoff")),
         Err(ReportRefusal::Refused { fault, expected }) => Err(refused(&fault, expected)),
+    }
+}
+
+/// For which side of a handoff a caller speaks: one agent's orchestrator hands over, and its worker takes work, each with
+/// a token of its own.
+pub(super) fn side_of(caller: &Caller) -> Side {
+    match caller.role() {
+        Role::Agent => Side::Target,
+        Role::Orchestrator | Role::Operator | Role::Harness | Role::Auditor | Role::Admin => Side::Source,
     }
 }
 

@@ -32,6 +32,46 @@ pub enum Halt {
     RolledBack,
 }
 
+/// On whose side of a handoff an agent speaks. One agent hands over here and takes work there, and what it is given to
+/// show says for which of the two it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Of whoever handed over.
+    Source,
+    /// Of whoever may take the work, or has.
+    Target,
+}
+
+impl Side {
+    /// Is this agent on this side of the handoff?
+    pub fn is_of(self, agent: &str, parties: &Parties<'_>) -> bool {
+        match self {
+            Self::Source => parties.source == Some(agent),
+            Self::Target => {
+                parties.claimer == Some(agent)
+                    || parties.claimants.is_some_and(|claimants| claimants.contains(&agent))
+            }
+        }
+    }
+
+    /// May an agent say this on this side? The source takes work back and the target reports on it; both may ask.
+    pub fn may_say(self, kind: Kind) -> Result<(), WireFault> {
+        let (may, message, hint) = match self {
+            Self::Source => (
+                matches!(kind, Kind::TaskCancelled | Kind::MessageSent),
+                format!("{kind} is not for the source to send"),
+                "send it with a token of role agent, of the agent that does the work",
+            ),
+            Self::Target => (
+                kind != Kind::TaskCancelled,
+                format!("{kind} is not for whoever does the work to send"),
+                "its source may, with a token of role orchestrator, or an operator",
+            ),
+        };
+        if may { Ok(()) } else { Err(wrong_sender(message, hint)) }
+    }
+}
+
 /// May this sender send an event of this type about this handoff?
 pub fn may_send(
     contracts: &Contracts,
@@ -204,6 +244,33 @@ mod tests {
         for sender in ["agent:primary", "agent:stranger", "system", "runner:source"] {
             check(Kind::TaskCancelled, sender, Some("primary"), None, Some(WireCode::Sender));
         }
+    }
+
+    #[test]
+    fn each_side_speaks_for_itself() {
+        let parties =
+            |claimer| Parties { source: Some("source"), claimants: Some(&CLAIMANTS), claimer, halt: None };
+        for (agent, is_source, is_target) in [
+            ("source", true, false),
+            ("target", false, true),
+            ("gone", false, true),
+            ("stranger", false, false),
+        ] {
+            assert_eq!(Side::Source.is_of(agent, &parties(Some("gone"))), is_source, "{agent}");
+            assert_eq!(Side::Target.is_of(agent, &parties(Some("gone"))), is_target, "{agent}");
+        }
+        let says = |side: Side, kind| side.may_say(kind).is_ok();
+        for kind in [Kind::TaskClaimed, Kind::TaskStarted, Kind::TaskComplete, Kind::TaskFailed] {
+            assert_eq!((says(Side::Source, kind), says(Side::Target, kind)), (false, true), "{kind}");
+        }
+        assert_eq!(
+            (says(Side::Source, Kind::TaskCancelled), says(Side::Target, Kind::TaskCancelled)),
+            (true, false)
+        );
+        assert_eq!(
+            (says(Side::Source, Kind::MessageSent), says(Side::Target, Kind::MessageSent)),
+            (true, true)
+        );
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use fact::{Fact, FactFault};
 pub use fault::{WireCode, WireFault};
 pub use id::{StreamId, StreamKind, Ulid, WireId};
 pub use kind::{Category, Kind, UnknownKind};
-pub use lifecycle::{Halt, Parties, may_send};
+pub use lifecycle::{Halt, Parties, Side, may_send};
 pub use own::{ProjectState, RouteState};
 pub use reducer::{Applied, Reducer};
 pub use schemas::wire_schemas;

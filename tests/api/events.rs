@@ -35,6 +35,7 @@ impl Scene {
             "task.blocked" => ("input_required", false),
             "task.complete" => ("completed", true),
             "task.failed" => ("failed", true),
+            "task.cancelled" => ("canceled", true),
             other => panic!("{other}"),
         };
         json!({
@@ -128,6 +129,47 @@ fn an_id_counts_in_its_own_stream() {
     assert_eq!(same["wire_id"], claim["wire_id"]);
     other.taken(&same, "claimed");
     other.daemon.cli_ok(&["audit", "verify"]);
+}
+
+/// One agent hands over here and takes work there, and has a token for each.
+#[test]
+fn a_token_speaks_for_its_own_side_of_a_handoff() {
+    let scene = Scene::new("events_0010");
+    let claim =
+        |scene: &Scene, agent: &str| scene.event(4, "task.claimed", &format!("agent:{agent}"), json!({}));
+    let cancel = |scene: &Scene, seq, agent: &str| {
+        scene.event(seq, "task.cancelled", &format!("agent:{agent}"), json!({"reason": "not needed"}))
+    };
+    // The target's orchestrator and the source's worker have nothing to do with it, and are not shown it either.
+    let orchestrator = scene.daemon.token("sage-hands-over", "orchestrator", Some(TARGET));
+    let worker = scene.daemon.token("router-works", "agent", Some(ROUTER));
+    let head = scene.daemon.events().len();
+    for (token, event) in [
+        (&orchestrator, claim(&scene, TARGET)),
+        (&orchestrator, cancel(&scene, 4, TARGET)),
+        (&worker, claim(&scene, ROUTER)),
+        (&worker, cancel(&scene, 4, ROUTER)),
+    ] {
+        assert_eq!(scene.daemon.get_as(token, &location(&scene.spec)).status, 404);
+        scene.refused(token, &event, 404, "HTTP_NOT_FOUND");
+    }
+    // What is the other side's to say.
+    scene.refused(&scene.source, &claim(&scene, ROUTER), 403, "WIRE_SENDER");
+    scene.refused(&scene.target, &cancel(&scene, 4, TARGET), 403, "WIRE_SENDER");
+    assert_eq!(scene.daemon.events().len(), head);
+    scene.taken(&claim(&scene, TARGET), "claimed");
+    assert_eq!(scene.send(&scene.source, &cancel(&scene, 5, ROUTER)).status, 201);
+
+    // Where one agent is both, each of its tokens is still for one side.
+    let mut own = spec("events_0011");
+    own["source"]["agentId"] = TARGET.into();
+    let own = Scene { spec: own, ..scene };
+    assert_eq!(own.daemon.post_as(&orchestrator, "/v1/handoffs", &own.spec).status, 201);
+    let told = own.refused(&orchestrator, &claim(&own, TARGET), 403, "WIRE_SENDER");
+    assert_eq!(told["hint"], "send it with a token of role agent, of the agent that does the work");
+    own.taken(&claim(&own, TARGET), "claimed");
+    own.refused(&own.target, &cancel(&own, 5, TARGET), 403, "WIRE_SENDER");
+    assert_eq!(own.send(&orchestrator, &cancel(&own, 5, TARGET)).status, 201);
 }
 
 #[test]

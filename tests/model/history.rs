@@ -22,7 +22,7 @@ use handoffd::promotion::{
 };
 use handoffd::proof::{Digest, Key, Keyring, Purpose, Secret, Seed};
 use handoffd::timestamp::Timestamp;
-use handoffd::wire::{Kind, SentEvent};
+use handoffd::wire::{Kind, SentEvent, Side};
 use serde_json::{Value as Json, json};
 
 use crate::chance::Chance;
@@ -657,12 +657,15 @@ impl Both {
             }
             _ => vec![Said::Claimed, Said::Started, Said::Artifact, Said::Completed],
         };
+        let is_source = matches!(steps.first(), Some(Said::Cancelled));
+        // Now and then with a token for the other side, all of it: a completion names what was announced before.
+        let side = if is_source != self.chance.percent(5) { Side::Source } else { Side::Target };
         for step in steps {
-            self.report(&id, &agent, &step);
+            self.report(&id, &agent, side, &step);
         }
     }
 
-    fn report(&mut self, id: &str, agent: &str, step: &Said) {
+    fn report(&mut self, id: &str, agent: &str, side: Side, step: &Said) {
         let accepted = self.model.handoffs[id].accepted.as_ref().unwrap();
         let stream_id = format!("task:{id}:attempt:{}", accepted.attempt);
         let mut seq = 0;
@@ -702,11 +705,11 @@ impl Both {
             "state": {"category": category.as_str(), "terminal": terminal},
             "stream": {"stream_id": stream_id, "stream_seq": seq + 1, "context_id": context, "correlation_id": context},
         });
-        self.note(format!("{agent} reports {step:?} of {id}"));
+        self.note(format!("{agent} reports {step:?} of {id} for the {side:?}"));
         let event = SentEvent::parse(&event.to_string()).unwrap();
         let now = self.now();
-        let found = self.engine.report_and_wait(Report { handoff_id: id.to_owned(), event }).unwrap();
-        let expected = self.model.report(id, agent, step, now);
+        let found = self.engine.report_and_wait(Report { handoff_id: id.to_owned(), event, side }).unwrap();
+        let expected = self.model.report(id, agent, side == Side::Source, step, now);
         self.model.tick(now);
         *self.tally.entry("reports taken").or_default() += usize::from(expected);
         if found.is_ok() != expected {

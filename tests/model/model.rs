@@ -684,7 +684,18 @@ impl Model {
     }
 
     /// An agent reports. False if that is not taken in.
-    pub(crate) fn report(&mut self, handoff_id: &str, agent: &str, what: &Said, now: Timestamp) -> bool {
+    pub(crate) fn report(
+        &mut self,
+        handoff_id: &str,
+        agent: &str,
+        as_source: bool,
+        what: &Said,
+        now: Timestamp,
+    ) -> bool {
+        // The source takes back, whoever works reports; a token is for one of the two.
+        if as_source != matches!(what, Said::Cancelled) {
+            return false;
+        }
         let rules = self.rules();
         let Some(known) = self.handoffs.get(handoff_id) else { return false };
         let Some(accepted) = known.accepted.clone() else { return false };

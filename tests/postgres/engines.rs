@@ -15,7 +15,7 @@ use handoffd::policy::{PolicySet, Workspace};
 use handoffd::proof::Keyring;
 use handoffd::state::rebuild;
 use handoffd::timestamp::Timestamp;
-use handoffd::wire::SentEvent;
+use handoffd::wire::{SentEvent, Side};
 use serde_json::{Value as Json, json};
 
 use crate::cluster::{Cluster, until};
@@ -99,7 +99,7 @@ fn event(id: u64, seq: u64, kind: &str, payload: &Json) -> Report {
         "stream": {"stream_id": format!("task:{handoff_id}:attempt:1"), "stream_seq": seq,
             "context_id": "corr_strategy_cycle_9001", "correlation_id": "corr_strategy_cycle_9001"},
     });
-    Report { handoff_id, event: SentEvent::parse(&text.to_string()).unwrap() }
+    Report { handoff_id, event: SentEvent::parse(&text.to_string()).unwrap(), side: Side::Target }
 }
 
 /// Numbers that look random and are the same every time.

@@ -11,7 +11,7 @@ use crate::promotion::{
     Attached, ContractDecision, E2eHandoff, Findings, Lift, Probe, Probes, ROLLED_BACK, RollbackAsk,
     RollbackBy, RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, evaluate, read_plan,
 };
-use crate::wire::{SentEvent, State};
+use crate::wire::{SentEvent, Side, State};
 
 const ROUTE: &str = "crypto-sage.execution-plane.v1";
 
@@ -181,7 +181,7 @@ impl Scene {
                 "context_id": "corr_strategy_cycle_9001", "correlation_id": "corr_strategy_cycle_9001"},
         });
         let event = SentEvent::parse(&event.to_string()).unwrap();
-        self.engine.report_and_wait(Report { handoff_id: id.to_owned(), event }).unwrap()
+        self.engine.report_and_wait(Report { handoff_id: id.to_owned(), event, side: Side::Target }).unwrap()
     }
 
     fn works_on(&self, spec: &Json) -> u64 {

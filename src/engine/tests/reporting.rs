@@ -1,7 +1,7 @@
 //! What agents report: taken in once, in order, by whoever may, and there after a restart.
 
 use super::*;
-use crate::wire::{SentEvent, State, WireCode};
+use crate::wire::{Sender, SentEvent, Side, State, WireCode};
 
 /// An event as an agent sends it, for the first attempt at a handoff of the canonical cycle.
 fn event(handoff_id: &str, seq: u64, kind: &str, sender: &str, payload: Json) -> Json {
@@ -18,7 +18,10 @@ fn event(handoff_id: &str, seq: u64, kind: &str, sender: &str, payload: Json) ->
 fn report(engine: &EngineHandle, event: &Json) -> Result<Reported, ReportRefusal> {
     let handoff_id = event["stream"]["stream_id"].as_str().unwrap().split(':').nth(1).unwrap().to_owned();
     let event = SentEvent::parse(&event.to_string()).unwrap();
-    engine.report_and_wait(Report { handoff_id, event }).unwrap()
+    // The router hands over, and takes work of its own from nobody.
+    let is_source = event.envelope().unwrap().sender() == Sender::Agent("decision-router");
+    let side = if is_source { Side::Source } else { Side::Target };
+    engine.report_and_wait(Report { handoff_id, event, side }).unwrap()
 }
 
 #[track_caller]

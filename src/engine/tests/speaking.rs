@@ -4,6 +4,7 @@ use super::failing::gated;
 use super::*;
 use crate::ledger::Entry;
 use crate::proof::Digest;
+use crate::wire::Side;
 
 /// A message of the router's; `spec` is the TaskSpec that it hands over.
 fn saying(message_id: &str, words: &str, to: Addressee) -> Saying {
@@ -11,6 +12,7 @@ fn saying(message_id: &str, words: &str, to: Addressee) -> Saying {
     Saying {
         caller: "orchestrator:decision-router".into(),
         sender: "agent:decision-router".into(),
+        side: Side::Source,
         message_id: message_id.to_owned(),
         content: digest,
         words: words.into(),
@@ -173,15 +175,20 @@ fn a_cancellation_is_reported_like_any_other_event() {
     let engine = start(directory.path(), &world);
     let spec = handoff("hs_00000001", "key-00000001");
     taken(say(&engine, handing("m1", &spec, None, &world)));
-    let cancel = |attempt: u32, sender: &str| {
+    let cancel_as = |side: Side, attempt: u32, sender: &str| {
         let (told, heard) = channel();
         let place = ("hs_00000001".to_owned(), attempt);
-        engine.cancel(place, sender.into(), "over", move |answer| drop(told.send(answer))).unwrap();
+        engine.cancel(place, (sender.into(), side), "over", move |answer| drop(told.send(answer))).unwrap();
         heard.recv().unwrap().unwrap()
     };
+    let cancel = |attempt, sender| cancel_as(Side::Source, attempt, sender);
     assert_eq!(cancel(2, "agent:decision-router"), Err(Uncanceled::Over), "there is no such attempt");
     assert_eq!(cancel(1, "agent:stranger"), Err(Uncanceled::Unknown));
-    assert!(matches!(cancel(1, "agent:crypto-sage"), Err(Uncanceled::Refused(_))), "the target may not");
+    let target = cancel_as(Side::Target, 1, "agent:crypto-sage");
+    assert!(matches!(target, Err(Uncanceled::Refused(_))), "the target may not");
+    // A name on the other side is nobody's here.
+    assert_eq!(cancel(1, "agent:crypto-sage"), Err(Uncanceled::Unknown));
+    assert_eq!(cancel_as(Side::Target, 1, "agent:decision-router"), Err(Uncanceled::Unknown));
     assert_eq!(cancel(1, "agent:decision-router"), Ok(()));
     assert_eq!(cancel(1, "agent:decision-router"), Err(Uncanceled::Over));
     // Nothing is said in what has ended.

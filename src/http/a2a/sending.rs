@@ -89,6 +89,7 @@ impl Talk {
         let saying = Saying {
             caller: self.name.clone(),
             sender,
+            side: self.who.side(),
             message_id: message.message_id.clone(),
             content: message.content_digest(),
             words: message.to_kept().into(),

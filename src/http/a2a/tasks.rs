@@ -261,9 +261,9 @@ impl Talk {
         let engine = self.app.gateway.engine();
         match &found {
             Found::Attempt(attempt) => {
-                let sender = self.who.voice_in(&attempt.row);
+                let voice = (self.who.voice_in(&attempt.row), self.who.side());
                 let place = (attempt.stream.handoff_id.clone(), attempt.stream.attempt);
-                engine.cancel(place, sender, "canceled over A2A", done).map_err(Problem::from)?;
+                engine.cancel(place, voice, "canceled over A2A", done).map_err(Problem::from)?;
             }
             Found::Asked(asked) => {
                 let caller = (!self.who.sees_all()).then(|| self.name.clone());

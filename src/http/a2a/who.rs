@@ -7,11 +7,12 @@ use crate::callers::{Act, Caller, Role};
 use crate::contract::Mode;
 use crate::engine::Asker;
 use crate::http::call::Call;
+use crate::http::events::side_of;
 use crate::http::handoffs::{Purpose, asker};
 use crate::http::reads::may_see;
 use crate::policy::PolicySet;
 use crate::views::{AttemptRow, SeenBy};
-use crate::wire::Sender;
+use crate::wire::{Sender, Side};
 
 #[derive(Debug, Clone)]
 pub(super) enum Who {
@@ -83,6 +84,11 @@ impl Who {
             Self::Anonymous => Sender::System.to_string().into(),
             Self::Caller(caller) => caller.wire_sender().to_string().into(),
         }
+    }
+
+    /// For which side of a handoff it speaks; whoever may submit as any source, for the source.
+    pub(super) fn side(&self) -> Side {
+        self.caller().map_or(Side::Source, side_of)
     }
 
     /// As whom it says something in the stream of a handoff, or cancels it: who may submit as any source may take
