@@ -493,8 +493,8 @@ pub const A2A_REFERENCES_MAX: usize = 32;
 pub const A2A_ID_CHARS_MAX: usize = 128;
 pub const A2A_URL_CHARS_MAX: usize = 2_048;
 
-/// How long a message waits for its task to get somewhere, at most, and how often a stream says that it is still
-/// there: clients give up after 5 seconds of silence.
+/// How long the messages of one request wait for their tasks to get somewhere, at most, and how often a stream says that it
+/// is still there: clients give up after 5 seconds of silence.
 pub const A2A_WAIT_S: u64 = 4;
 pub const A2A_HEARTBEAT_S: u64 = 2;
 

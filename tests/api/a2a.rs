@@ -87,6 +87,35 @@ fn a_task_spec_in_a_data_part_is_a_handoff_like_any_other() {
     assert!(!said[0].to_string().contains("taskSpecVersion"), "the words stay out of the ledger");
 }
 
+/// However many there are, and however little time a request has.
+#[test]
+fn messages_that_wait_are_answered_within_their_request() {
+    let talk = Conversation::on(Daemon::with("[server]\nrequest_timeout = '1s'\n"));
+    for (version, name) in BOTH.into_iter().zip(["wait_old", "wait_new"]) {
+        let method = version.method("message/send", "SendMessage");
+        let params = |n: usize| {
+            let name = format!("{name}_{n:04}");
+            json!({"message": version.handing(&name, &spec(&name))})
+        };
+        let alone = version.task(&talk.result(method, params(0)));
+        assert_eq!(alone["status"]["state"], version.state("submitted"), "nobody has taken it yet");
+        let sends: Vec<Json> = (1..=6)
+            .map(|n| json!({"jsonrpc": "2.0", "id": n, "method": method, "params": params(n)}))
+            .collect();
+        let reply = talk.daemon.post_as(&talk.router, "/rpc", json!(sends));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let answers = reply.json().as_array().unwrap().clone();
+        assert_eq!(answers.len(), 6);
+        for (n, answer) in (1..).zip(&answers) {
+            let task = version.task(&answer["result"]);
+            assert_eq!(
+                (&answer["id"], &task["status"]["state"]),
+                (&json!(n), &json!(version.state("submitted")))
+            );
+        }
+    }
+}
+
 #[test]
 fn what_is_refused_is_rejected_with_every_reason() {
     let talk = Conversation::new();

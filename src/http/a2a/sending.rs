@@ -16,7 +16,6 @@ use crate::gates::Decision;
 use crate::http::handoffs::ruling;
 use crate::http::problem::Problem;
 use crate::json::{BodyFault, printable};
-use crate::limits;
 use crate::os::clock;
 use crate::proof::canonical_json;
 use crate::wire::Sender;
@@ -36,9 +35,8 @@ impl Talk {
     pub(super) async fn send(&self, submission: &Submission, version: Version) -> Result<Json, RpcError> {
         let heard = self.take_in(submission, version).await?;
         let configuration = &submission.configuration;
-        let patience = if configuration.wait { limits::A2A_WAIT_S } else { 0 };
+        let patience = if configuration.wait { self.patience() } else { Duration::ZERO };
         let wanted = Wanted { history_length: configuration.history_length, ..Wanted::all(version) };
-        let patience = Duration::from_secs(patience);
         let task = self.settled(heard, &submission.message, &wanted, patience).await?;
         Ok(a2a::send_result(task, version))
     }

@@ -1,6 +1,7 @@
 //! One request to `/rpc` or `/stream`: who speaks, under which rules, and how they want to be answered.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::who::Who;
 use crate::a2a::{RpcError, TaskId};
@@ -8,6 +9,7 @@ use crate::gateway::Rules;
 use crate::http::App;
 use crate::http::call::Call;
 use crate::http::spans::Span;
+use crate::limits;
 use crate::os::{clock, random};
 use crate::policy::PolicySet;
 use crate::wire::Ulid;
@@ -25,6 +27,9 @@ pub(super) struct Talk {
     pub(super) last_event_id: Option<String>,
     /// Whether the client takes a stream for an answer.
     pub(super) takes_streams: bool,
+    /// Until when its messages wait for their tasks, all of them together: what is waited for is answered as it is before
+    /// the request is given up.
+    pub(super) waits_until: Instant,
 }
 
 impl Talk {
@@ -40,9 +45,15 @@ impl Talk {
             span: call.trace.span.clone(),
             last_event_id: text("last-event-id").map(str::to_owned),
             takes_streams: text("accept").is_some_and(|accept| accept.contains("text/event-stream")),
+            waits_until: Instant::now() + patience(call.app.settings.server.request_timeout),
             rules: call.rules,
             app: call.app,
         }
+    }
+
+    /// How long there is to wait still.
+    pub(super) fn patience(&self) -> Duration {
+        self.waits_until.saturating_duration_since(Instant::now())
     }
 
     /// Nobody asks: somebody is told, under the rules as they are now.
@@ -58,6 +69,7 @@ impl Talk {
             span: None,
             last_event_id: None,
             takes_streams: false,
+            waits_until: Instant::now(),
         }
     }
 
@@ -74,6 +86,7 @@ impl Talk {
             span: None,
             last_event_id: None,
             takes_streams: self.takes_streams,
+            waits_until: self.waits_until,
         }
     }
 
@@ -88,4 +101,9 @@ impl Talk {
     pub(super) fn new_task() -> Result<TaskId, RpcError> {
         Self::new_id().map(TaskId::Asked)
     }
+}
+
+/// Half of a request's time at most: the rest is for deciding, and for reading what became of it.
+fn patience(request_timeout: Duration) -> Duration {
+    Duration::from_secs(limits::A2A_WAIT_S).min(request_timeout / 2)
 }
