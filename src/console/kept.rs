@@ -17,7 +17,7 @@ use crate::gates::{Caller, Code, Gate, Ground, judge};
 use crate::gateway::read_checkpoint;
 use crate::http::{App, Kind, Problem};
 use crate::json::read;
-use crate::ledger::{Entries, EntriesFault, RunningHash, read_body};
+use crate::ledger::{EntriesFault, RunningHash};
 use crate::limits;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
@@ -154,10 +154,10 @@ pub(super) async fn task_spec(
     sequence: u64,
     digest: &str,
 ) -> Result<Option<String>, Problem> {
-    let (ledger, Some(digest)) = (app.gateway.files().ledger(), Digest::parse(digest)) else {
+    let (ledger, Some(digest)) = (app.gateway.ledger().clone(), Digest::parse(digest)) else {
         return Ok(None);
     };
-    off_thread(move || read_body(&ledger, sequence, digest)).await
+    off_thread(move || ledger.body(sequence, digest)).await
 }
 
 /// One entry with the hash before it, and whether the two give its own.
@@ -175,14 +175,14 @@ impl Link {
     }
 }
 
-/// Computes the links of these entries again.
+/// Computes the links of these entries again, of those that the ledger has.
 pub(super) async fn links(app: &Arc<App>, sequences: Vec<u64>) -> Result<Vec<Link>, Problem> {
-    let (ledger, topic_id) = (app.gateway.files().ledger(), app.gateway.topic_id().to_owned());
+    let (ledger, topic_id) = (app.gateway.ledger().clone(), app.gateway.topic_id().to_owned());
     off_thread(move || {
         let mut links = Vec::with_capacity(sequences.len());
         for sequence in sequences {
             let mut before = RunningHash::genesis(&topic_id);
-            for entry in Entries::read(&ledger, sequence.saturating_sub(1).max(1), sequence)? {
+            for entry in ledger.entries(sequence.saturating_sub(1).max(1), sequence)? {
                 let entry = entry?;
                 if entry.sequence == sequence {
                     let computed = before.then(sequence, &entry.consensus_timestamp, &entry.wire);

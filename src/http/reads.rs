@@ -1,5 +1,6 @@
 //! Lists of handoffs, and one with its timeline.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -218,18 +219,19 @@ fn detail_to_json(ledger: &Source, detail: &HandoffDetail) -> Result<Json, Entri
     for (row, sequences) in &detail.attempts {
         let mut timeline = Vec::new();
         for sequence in sequences {
-            if let Some(entry) = ledger.entry(*sequence)? {
-                let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
-                timeline.push(json!({
-                    "sequence": entry.sequence,
-                    "at": entry.consensus_timestamp,
-                    "runningHash": entry.running_hash.to_string(),
-                    "type": wire.get("type"),
-                    "streamSeq": wire.pointer("/stream/stream_seq"),
-                    "sender": wire.get("sender"),
-                    "payload": wire.get("payload"),
-                }));
-            }
+            // A timeline with a gap would look like one without.
+            let missing = || io::Error::other(format!("entry {sequence} is missing"));
+            let entry = ledger.entry(*sequence)?.ok_or_else(|| EntriesFault::Io(missing()))?;
+            let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
+            timeline.push(json!({
+                "sequence": entry.sequence,
+                "at": entry.consensus_timestamp,
+                "runningHash": entry.running_hash.to_string(),
+                "type": wire.get("type"),
+                "streamSeq": wire.pointer("/stream/stream_seq"),
+                "sender": wire.get("sender"),
+                "payload": wire.get("payload"),
+            }));
         }
         let mut attempt = attempt_to_json(row);
         if let Some(members) = attempt.as_object_mut() {

@@ -1,5 +1,6 @@
 //! A ledger in memory: for demonstrations, and said so.
 
+use super::console::Visitor;
 use super::harness::{Daemon, spec};
 
 #[test]
@@ -27,6 +28,22 @@ fn a_ledger_in_memory_decides_says_so_and_leaves_nothing_behind() {
     daemon.restart_after_stop();
     assert_eq!(daemon.get("/v1/handoffs/hs_20260218_volatile").status, 404);
     assert_eq!(daemon.submit(&spec("volatile")).json()["replayed"], false);
+}
+
+/// Pages read the ledger where it is kept.
+#[test]
+fn the_console_shows_and_verifies_what_is_in_memory() {
+    let daemon = Daemon::with("[ledger]\nurl = \"memory\"\n");
+    assert_eq!(daemon.submit(&spec("volatile")).status, 201);
+    let visitor = Visitor::log_in(&daemon, &daemon.token("ada", "auditor", None));
+    let page = visitor.get("/console/handoffs/hs_20260218_volatile?verify=yes").text();
+    let verified =
+        "Verified: 3 entries follow from the ones before them, and the TaskSpec is the one that was judged.";
+    assert!(page.contains(verified), "{page}");
+    assert_eq!(page.matches(">holds</span>").count(), 3);
+    assert!(page.contains("idem_volatile"), "the TaskSpec is shown: {page}");
+    let entry = visitor.get("/console/audit/2").text();
+    assert!(entry.contains(">holds</span>"), "{entry}");
 }
 
 #[test]

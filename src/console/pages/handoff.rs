@@ -101,13 +101,16 @@ impl Told {
 /// What came of checking the entries of the handoff.
 struct Checked {
     links: Vec<Link>,
+    /// How many entries it has; those that were not found have no link.
+    entries: usize,
     /// Nothing if the TaskSpec is no longer kept.
     is_body_intact: Option<bool>,
 }
 
 impl Checked {
     fn holds(&self) -> bool {
-        self.links.iter().all(Link::holds) && self.is_body_intact != Some(false)
+        let is_whole = !self.links.is_empty() && self.links.len() == self.entries;
+        is_whole && self.links.iter().all(Link::holds) && self.is_body_intact != Some(false)
     }
 }
 
@@ -197,10 +200,11 @@ pub(in super::super) async fn handoff(visit: &Visit, id: &str) -> Result<Respons
     let checked = match visit.fields.get("verify") {
         None => None,
         Some(_) => {
-            let sequences = timeline.iter().map(|event| event.number("sequence")).collect();
+            let sequences: Vec<u64> = timeline.iter().map(|event| event.number("sequence")).collect();
+            let entries = sequences.len();
             let is_body_intact =
                 body.as_deref().map(|body| Digest::of(body.as_bytes()).to_string() == digest);
-            Some(Checked { links: kept::links(app, sequences).await?, is_body_intact })
+            Some(Checked { links: kept::links(app, sequences).await?, entries, is_body_intact })
         }
     };
     let asked = id.to_owned();
@@ -251,4 +255,26 @@ fn sorted(outcomes: &[(String, String)], reasons: &[Why]) -> (Vec<GateLine>, Vec
     let listed = |why: &&Why| outcomes.iter().any(|(id, _)| why.gate == Some(id));
     let others = reasons.iter().filter(|why| !listed(why)).cloned().collect();
     (gates, others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_found_is_verified() {
+        let link = |computed: &str| Link {
+            sequence: 7,
+            before: "0".to_owned(),
+            stored: "1".to_owned(),
+            computed: computed.to_owned(),
+        };
+        let holds =
+            |links: Vec<Link>, entries, is_body_intact| Checked { links, entries, is_body_intact }.holds();
+        assert!(holds(vec![link("1")], 1, Some(true)) && holds(vec![link("1")], 1, None));
+        assert!(!holds(vec![link("2")], 1, None), "it does not follow");
+        assert!(!holds(vec![link("1")], 2, Some(true)), "one was not found");
+        assert!(!holds(Vec::new(), 0, Some(true)), "there was nothing to verify");
+        assert!(!holds(vec![link("1")], 1, Some(false)), "another TaskSpec");
+    }
 }
