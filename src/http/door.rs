@@ -113,7 +113,7 @@ async fn handle(
     let (caller, room) = match endpoint.act {
         None => (None, app.bodies.of_nobody()),
         Some(_) => match Credential::of(&parts)? {
-            None if app.lets_in(endpoint) => (None, app.bodies.of_nobody()),
+            None if app.lets_in(endpoint, &parts) => (None, app.bodies.of_nobody()),
             None => return Err(missing()),
             Some(credential) => {
                 let headers = &parts.headers;

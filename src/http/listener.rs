@@ -19,6 +19,7 @@ use super::a2a;
 use super::door::router;
 use super::head::room_for;
 use super::pacing::{InPieces, Streams, attend};
+use super::peer::{OfPeer, Peer};
 use super::places::Places;
 use super::socket::Patient;
 use super::tls::acceptor;
@@ -132,7 +133,9 @@ impl Listening {
             // One that has as many as it may is not worth a word: it would have to wait for it to be read.
             let Some(place) = places.take(permit, peer.ip()) else { continue };
             let _ = stream.set_nodelay(true);
-            let (streams, service, closing) = (Streams::default(), service.clone(), closing.subscribe());
+            let nearby = app.settings.a2a.anonymous.then_some(Peer(peer.ip()));
+            let service = OfPeer::new(service.clone(), nearby);
+            let (streams, closing) = (Streams::default(), closing.subscribe());
             let builder = builder_of(&streams);
             let (tls, app, patience) = (tls.clone(), app.clone(), server.header_timeout);
             tokio::spawn(async move {

@@ -33,6 +33,7 @@ mod metrics;
 mod openapi;
 mod outgoing;
 mod pacing;
+mod peer;
 mod places;
 mod policies;
 mod problem;

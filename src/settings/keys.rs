@@ -182,7 +182,7 @@ pub static KEYS: [Key; 55] = [
     }),
     key(
         "a2a.anonymous",
-        "Whether A2A needs no token, for dev and simulated and on a loopback address only",
+        "Whether programs on this machine need no token for A2A, for dev and simulated and on a loopback address only",
         |s| Slot::Flag(&mut s.a2a.anonymous),
     ),
     key(

@@ -501,7 +501,8 @@ fn an_anonymous_caller_plays_in_dev_and_simulated_only() {
     let talk = Conversation::on(Daemon::with("[a2a]\nanonymous = true\n"));
     let ask = |method: &str, params: Json| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let reply = talk.daemon.send(&Request::new("POST", "/rpc").json(body.to_string()));
+        let request = Request::new("POST", "/rpc").header("Host", "localhost").json(body.to_string());
+        let reply = talk.daemon.send(&request);
         assert_eq!(reply.status, 200);
         reply.json()
     };
@@ -547,6 +548,40 @@ fn an_anonymous_caller_plays_in_dev_and_simulated_only() {
         ("POST", "/v1/freeze"),
     ] {
         assert_eq!(talk.daemon.send(&Request::new(method, target).json("{}")).status, 401, "{target}");
+    }
+}
+
+/// A page of another site that a browser here has open, under a name that leads here; and a proxy.
+#[test]
+fn whoever_is_not_here_or_means_somebody_else_needs_a_token() {
+    let daemon = Daemon::with("[a2a]\nanonymous = true\npublic_url = 'https://gate.example/'\n");
+    let message = Version::Old.at_once(Version::Old.handing("m", &spec("rebound_0001")));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message}).to_string();
+    let own = daemon.address.to_string();
+    let ask = |headers: &[(&str, &str)]| {
+        let request = Request::new("POST", "/rpc").json(&body);
+        daemon.send(&headers.iter().fold(request, |request, (name, value)| request.header(name, value)))
+    };
+    let head = daemon.events().len();
+    for headers in [
+        &[("Host", "evil.example"), ("Origin", "http://evil.example"), ("X-Forwarded-For", "192.0.2.7")][..],
+        &[("Host", "evil.example"), ("Origin", "http://evil.example")],
+        &[("Host", "evil.example")],
+        &[("Host", &own), ("Origin", "http://evil.example")],
+        &[("Host", &own), ("X-Forwarded-For", "192.0.2.7")],
+        &[("Host", &own), ("Forwarded", "for=192.0.2.7")],
+    ] {
+        let reply = ask(headers);
+        assert_eq!(reply.status, 401, "{headers:?}: {reply:?}");
+        let stream = headers.iter().fold(Request::new("GET", "/stream/task_x"), |request, (name, value)| {
+            request.header(name, value)
+        });
+        assert_eq!(daemon.send(&stream).status, 401, "{headers:?}");
+    }
+    assert_eq!(daemon.events().len(), head);
+    for host in [own.as_str(), "localhost:1", "[::1]", "gate.example"] {
+        let reply = ask(&[("Host", host)]);
+        assert_eq!((reply.status, reply.json().get("result").is_some()), (200, true), "{host}: {reply:?}");
     }
 }
 

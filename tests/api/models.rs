@@ -146,7 +146,8 @@ fn only_callers_of_the_roles_that_may_are_served() {
     let talk = Conversation::on(Daemon::with(&settings));
     assert_eq!((asks(&talk, &talk.sage), asks(&talk, &talk.router)), (Json::Null, "AUTH_FORBIDDEN".into()));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ai/chat", "params": {"model": "m"}});
-    let nobody = talk.daemon.send(&Request::new("POST", "/rpc").json(body.to_string())).json();
+    let nobody = Request::new("POST", "/rpc").header("Host", "localhost").json(body.to_string());
+    let nobody = talk.daemon.send(&nobody).json();
     assert_eq!(nobody["error"]["code"], -32004, "{nobody}");
     assert_eq!(gateway.received().len(), 4);
 }

@@ -74,7 +74,10 @@ impl Request {
 
     /// The head, up to and with the empty line.
     pub(crate) fn head(&self) -> String {
-        let mut head = format!("{} {} HTTP/1.1\r\nHost: handoffd\r\n", self.method, self.target);
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        if !self.headers.iter().any(|(name, _)| name == "Host") {
+            head.push_str("Host: handoffd\r\n");
+        }
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -8,12 +8,14 @@ mod answering;
 mod delivering;
 mod following;
 mod models;
+mod nearby;
 mod pushing;
 mod sending;
 mod talk;
 mod tasks;
 mod who;
 
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
@@ -24,14 +26,17 @@ use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::a2a::{self, Card, ErrorCode, Finding, Id, RpcError, Version};
 
+use nearby::is_from_nearby;
+
 pub(super) use answering::rpc;
 pub(super) use delivering::{courier, deliver};
 pub(super) use following::stream;
 
 impl App {
-    /// Does this endpoint take callers without a token?
-    pub(super) fn lets_in(&self, endpoint: &Endpoint) -> bool {
-        endpoint.open_to_anyone && self.lets_anyone_in()
+    /// Does this endpoint take this request without a token?
+    pub(super) fn lets_in(&self, endpoint: &Endpoint, parts: &Parts) -> bool {
+        let public_url = self.settings.a2a.public_url.as_deref();
+        endpoint.open_to_anyone && self.lets_anyone_in() && is_from_nearby(parts, public_url)
     }
 
     /// Is A2A open to everybody on this machine?
