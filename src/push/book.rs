@@ -209,6 +209,11 @@ impl Book {
         lock(&self.state).tasks.contains_key(task)
     }
 
+    /// May something still have to be told about this task?
+    pub fn is_open(&self, task: &TaskId) -> bool {
+        lock(&self.state).tasks.get(task).into_iter().flatten().any(|known| known.delivery.is_open())
+    }
+
     /// Tasks of which something may still have to be told.
     pub(super) fn open_tasks(&self) -> Vec<TaskId> {
         let state = lock(&self.state);

@@ -1,7 +1,7 @@
 //! Push notifications, from the config that a client sets to the webhook that hears of its task.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use serde_json::{Value as Json, json};
 
@@ -177,6 +177,38 @@ fn a_task_that_began_without_a_task_spec_is_told_under_its_own_name() {
     talk.result("CancelTask", json!({"id": task}));
     eventually("its end is told", || (state(&talk, version, &task, "c") == "done").then_some(()));
     assert_eq!(all_told(&canceled), ["canceled"]);
+}
+
+/// Its handoff's stream goes by another name: who hears of it does not depend on who else gave up.
+#[test]
+fn one_receiver_that_is_gone_keeps_nothing_from_another_one() {
+    let talk = local();
+    let version = Version::New;
+    let status = Arc::new(AtomicU16::new(200));
+    let answers = status.clone();
+    let (gone, other) =
+        (Receiver::start(move |_, _| Answer::Status(answers.load(Ordering::SeqCst))), Receiver::willing());
+    let task = version.task(&talk.result("SendMessage", version.at_once(version.text("two_1", "hello"))));
+    let task = task["id"].as_str().unwrap().to_owned();
+    set(&talk, version, setting(version, &task, "gone", &gone.url("/")));
+    set(&talk, version, setting(version, &task, "other", &other.url("/")));
+    let spec = spec("two_0001");
+    let mut message = version.handing("two_2", &spec);
+    message["taskId"] = json!(task);
+    talk.result("SendMessage", version.at_once(message));
+    eventually("both hear", || (gone.received().len() == 2 && other.received().len() == 2).then_some(()));
+    status.store(503, Ordering::SeqCst);
+    let mut rest = work().into_iter();
+    let (claimed, payload) = rest.next().unwrap();
+    assert_eq!(talk.report(&spec, claimed, payload).status, 201);
+    eventually("one hears", || (other.received().len() == 3).then_some(()));
+    status.store(410, Ordering::SeqCst);
+    eventually("it is given up", || (state(&talk, version, &task, "gone") == "failed").then_some(()));
+    for (kind, payload) in rest {
+        assert_eq!(talk.report(&spec, kind, payload).status, 201, "{kind}");
+    }
+    eventually("all is told", || (state(&talk, version, &task, "other") == "done").then_some(()));
+    assert_eq!(all_told(&other), WHOLE);
 }
 
 #[test]

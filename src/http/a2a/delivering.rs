@@ -71,7 +71,7 @@ pub(in crate::http) async fn deliver(app: Arc<App>) {
 /// Tasks as those who are to be told see them.
 struct Source {
     app: Arc<App>,
-    /// Streams of handoffs whose tasks began with a message, and go by its name.
+    /// Streams of handoffs whose tasks began with a message, and go by its name, while somebody is to be told of them.
     streams: Mutex<HashMap<String, TaskId>>,
 }
 
@@ -113,6 +113,9 @@ impl Source {
             if let Some(task) = lock(&self.streams).get(&told.stream_id) {
                 courier.wake(task);
             }
+        } else if told.kind == Kind::PushRemoved.as_str() {
+            // Deleted, given up or done with: what is left is what somebody is still to be told of.
+            lock(&self.streams).retain(|_, task| courier.book().is_open(task));
         } else if told.kind == Kind::MessageSent.as_str() {
             let wire: Json = serde_json::from_str(&told.entry.wire).unwrap_or_default();
             let named = wire.pointer("/payload/metadata/a2a.task").and_then(Json::as_str);
@@ -153,8 +156,12 @@ impl Source {
     ) -> Result<Vec<Telling>, Unreadable> {
         let mut found = self.find(task, owner).await?;
         if let (TaskId::Asked(_), Found::Attempt(attempt)) = (task, &found) {
-            let known = lock(&self.streams).insert(attempt.stream.stream_id(), task.clone());
-            if known.is_none() {
+            let stream_id = attempt.stream.stream_id();
+            let known = lock(&self.streams).insert(stream_id.clone(), task.clone());
+            // In this order: what is deleted from here on is heard of.
+            if !self.app.courier.book().is_open(task) {
+                lock(&self.streams).remove(&stream_id);
+            } else if known.is_none() {
                 // From here on its stream is heard; what came before is read.
                 found = self.find(task, owner).await?;
             }
@@ -210,7 +217,6 @@ impl Observer for Source {
     }
 
     fn ended(&self, registration: &Registration) {
-        lock(&self.streams).retain(|_, task| *task != registration.task);
         self.app.metrics.outgoing.push_ended(&registration.delivery);
         let reason = match &registration.delivery {
             Delivery::Failed { .. } => "given up",
