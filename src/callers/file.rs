@@ -23,6 +23,8 @@ use crate::timestamp::Timestamp;
 pub struct TokenFiles {
     workspace: PathBuf,
     shared: Option<Sharing>,
+    /// The person in whose name they are changed; nothing for an administrator.
+    by: Option<Name>,
 }
 
 /// Where several gateways keep one roster.
@@ -84,7 +86,7 @@ pub enum AdminFile {
 
 impl TokenFiles {
     pub fn of(workspace: &Path) -> Self {
-        Self { workspace: workspace.to_owned(), shared: None }
+        Self { workspace: workspace.to_owned(), shared: None, by: None }
     }
 
     /// The roster is shared, and `name` tells this gateway's own admin token from those of the others.
@@ -92,6 +94,12 @@ impl TokenFiles {
     pub fn sharing(self, roster: Arc<dyn SharedRoster>, name: &str) -> Self {
         let admin = format!("{}-{name}", Roster::ADMIN);
         Self { shared: Some(Sharing { roster, admin }), ..self }
+    }
+
+    /// The same, to be changed in a person's name: what they make and revoke says so.
+    #[must_use]
+    pub fn by(self, person: Option<Name>) -> Self {
+        Self { by: person, ..self }
     }
 
     pub fn tokens(&self) -> PathBuf {
@@ -142,6 +150,7 @@ impl TokenFiles {
         expires_at: Option<Timestamp>,
     ) -> Result<(Roster, Token, TokenText), TokenFault> {
         let (token, text) = self.draw(name, standing, now, expires_at)?;
+        let token = Token { made_by: self.by.clone(), ..token };
         let (roster, ()) = self.change(|roster| Ok((roster.with(token.clone())?, ())))?;
         Ok((roster, token, text))
     }
@@ -164,7 +173,7 @@ impl TokenFiles {
 
     /// Revokes a token, named by its name or its id: the new roster, and the token.
     pub fn revoke(&self, which: &str, now: Timestamp) -> Result<(Roster, Token), TokenFault> {
-        self.change(|roster| Ok(roster.revoked(which, now)?))
+        self.change(|roster| Ok(roster.revoked_by(which, now, self.by.as_ref())?))
     }
 
     /// Sees to it that somebody can administer the workspace: the roster, and what became of

@@ -151,6 +151,16 @@ impl Roster {
 
     /// This roster with a token revoked, which is named by its name or its id; and the token.
     pub fn revoked(&self, which: &str, at: Timestamp) -> Result<(Self, Token), RosterFault> {
+        self.revoked_by(which, at, None)
+    }
+
+    /// The same in a person's name.
+    pub(super) fn revoked_by(
+        &self,
+        which: &str,
+        at: Timestamp,
+        by: Option<&Name>,
+    ) -> Result<(Self, Token), RosterFault> {
         let is_it =
             |token: &Token| token.name().as_str() == which || token.fingerprint().to_string() == which;
         // A name may have been another token's before; the one that is not revoked is meant.
@@ -167,6 +177,7 @@ impl Roster {
             return Err(RosterFault::Unknown(which.to_owned()));
         };
         token.revoked_at = Some(at);
+        token.revoked_by = by.cloned();
         let token = token.clone();
         roster.by_name.remove(token.name());
         Ok((roster, token))

@@ -51,11 +51,26 @@ struct StoredToken<'r> {
     expires_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revoked_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_by: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revoked_by: Option<&'r str>,
 }
 
 /// The members of a token, as [`StoredToken`] writes them.
-const MEMBERS: [&str; 9] =
-    ["tokenId", "name", "role", "agentId", "principal", "hash", "createdAt", "expiresAt", "revokedAt"];
+const MEMBERS: [&str; 11] = [
+    "tokenId",
+    "name",
+    "role",
+    "agentId",
+    "principal",
+    "hash",
+    "createdAt",
+    "expiresAt",
+    "revokedAt",
+    "madeBy",
+    "revokedBy",
+];
 
 impl Roster {
     /// The text of a tokens file; it holds hashes, no tokens.
@@ -73,6 +88,8 @@ impl Roster {
                 created_at: token.created_at,
                 expires_at: token.expires_at,
                 revoked_at: token.revoked_at,
+                made_by: token.made_by().map(Name::as_str),
+                revoked_by: token.revoked_by().map(Name::as_str),
             })
             .collect();
         let mut text = serde_json::to_vec_pretty(&StoredRoster { tokens }).unwrap_or_default();
@@ -149,6 +166,8 @@ impl Reading {
         let created_at = self.needed(value, at, "createdAt", instant);
         let expires_at = self.given(value, at, "expiresAt", instant);
         let revoked_at = self.given(value, at, "revokedAt", instant);
+        let made_by = self.given(value, at, "madeBy", str::parse::<Name>);
+        let revoked_by = self.given(value, at, "revokedBy", str::parse::<Name>);
         let agent_id = self.given(value, at, "agentId", |text| Ok(text.to_owned()));
         let principal = self.given(value, at, "principal", |text| Ok(text.to_owned()));
         let standing = match Standing::of(role?, agent_id?.as_deref(), principal?.as_deref()) {
@@ -159,6 +178,7 @@ impl Reading {
             }
         };
         let token = Token::stored(name?, standing, hash?, created_at?, expires_at?, revoked_at?);
+        let token = Token { made_by: made_by?, revoked_by: revoked_by?, ..token };
         if token_id? != token.fingerprint().to_string() {
             self.fault(&pointer::join(at, "tokenId"), "is not the id of the token with this hash");
             return None;

@@ -186,6 +186,10 @@ pub struct Token {
     pub(super) created_at: Timestamp,
     pub(super) expires_at: Option<Timestamp>,
     pub(super) revoked_at: Option<Timestamp>,
+    /// The person who made it; nothing where an administrator did.
+    pub(super) made_by: Option<Name>,
+    /// The person who revoked it.
+    pub(super) revoked_by: Option<Name>,
 }
 
 impl Token {
@@ -211,7 +215,7 @@ impl Token {
         revoked_at: Option<Timestamp>,
     ) -> Self {
         let caller = Caller { token_id: TokenId::of(&hash), name, standing };
-        Self { caller, hash, created_at, expires_at, revoked_at }
+        Self { caller, hash, created_at, expires_at, revoked_at, made_by: None, revoked_by: None }
     }
 
     /// Its short id, fit for showing.
@@ -241,6 +245,16 @@ impl Token {
 
     pub fn revoked_at(&self) -> Option<Timestamp> {
         self.revoked_at
+    }
+
+    /// The person who made it; nothing where an administrator did.
+    pub fn made_by(&self) -> Option<&Name> {
+        self.made_by.as_ref()
+    }
+
+    /// The person who revoked it; nothing where an administrator did, or nobody.
+    pub fn revoked_by(&self) -> Option<&Name> {
+        self.revoked_by.as_ref()
     }
 
     /// Revoked is revoked, whatever the clock says since.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::proof::{Key, Keyring};
-use crate::wire::{Kind, Payload};
+use crate::wire::{Kind, Payload, Sender};
 
 /// The payload of `token.created`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -43,6 +43,25 @@ impl KeyFacts {
             owner: key.owner().to_owned(),
             purpose: key.purpose().name().to_owned(),
         }
+    }
+}
+
+/// The people who made and revoked tokens, by the token's id. Most are an administrator's work, who is nobody.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenHands {
+    pub made: BTreeMap<String, String>,
+    pub revoked: BTreeMap<String, String>,
+}
+
+impl TokenHands {
+    /// Who says that this is so.
+    pub(super) fn sender_of(&self, change: &CredentialChange) -> Sender<'_> {
+        let person = match change {
+            CredentialChange::TokenCreated(token) => self.made.get(&token.token_id),
+            CredentialChange::TokenRevoked(token) => self.revoked.get(&token.token_id),
+            CredentialChange::KeyAdded(_) | CredentialChange::KeyRemoved(_) => None,
+        };
+        person.map_or(Sender::System, |person| Sender::Human(person))
     }
 }
 

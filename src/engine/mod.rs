@@ -53,7 +53,7 @@ use std::time::Duration;
 
 pub use act::Asking;
 pub use candidate::{Asker, Candidate, Ruling, evidence_of};
-pub use credentials::TokenFacts;
+pub use credentials::{TokenFacts, TokenHands};
 pub use epoch::EpochFacts;
 pub use freezing::Frozen;
 pub use granting::Granted;

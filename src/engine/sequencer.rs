@@ -199,12 +199,13 @@ impl Sequencer {
         if Arc::ptr_eq(&policies, &in_force.policies) {
             return;
         }
-        let InForce { keyring, tokens, revoked, withheld, consent, .. } = &**in_force;
+        let InForce { keyring, tokens, revoked, hands, withheld, consent, .. } = &**in_force;
         let laid = InForce {
             policies,
             keyring: keyring.clone(),
             tokens: tokens.clone(),
             revoked: revoked.clone(),
+            hands: hands.clone(),
             withheld: withheld.clone(),
             overlaid: overlaid.is_some(),
             consent: consent.clone(),
@@ -338,8 +339,11 @@ impl Sequencer {
         if !differs {
             self.declare_routes(batch)?;
         }
+        let in_force = self.in_force.clone();
         for change in credentials {
-            self.note_own(change.kind(), WireSender::System, batch, |payload| change.write(payload))?;
+            let sender =
+                in_force.as_ref().map_or(WireSender::System, |in_force| in_force.hands.sender_of(&change));
+            self.note_own(change.kind(), sender, batch, |payload| change.write(payload))?;
         }
         Ok(())
     }

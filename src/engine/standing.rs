@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 
-use super::credentials::{CredentialChange, Credentials, TokenFacts};
+use super::credentials::{CredentialChange, Credentials, TokenFacts, TokenHands};
 use super::epoch::Epoch;
 use super::proposing::Consent;
 use crate::authorization::{GrantBook, Inbox};
@@ -60,6 +60,8 @@ pub struct InForce {
     pub tokens: Vec<TokenFacts>,
     /// Those that were revoked, by their id, where several gateways share them.
     pub revoked: Vec<String>,
+    /// Who made and revoked them, where a person did.
+    pub hands: TokenHands,
     /// Why nothing may be decided by it, though it is all that there is.
     pub withheld: Option<String>,
     /// Routes of the set are not those of its files: what was judged by the files is judged again.
@@ -85,6 +87,7 @@ impl InForce {
             keyring,
             tokens,
             revoked: Vec::new(),
+            hands: TokenHands::default(),
             withheld: None,
             overlaid: false,
             consent: None,

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::approving::{FileList, Pending};
 use super::{Gateway, Sharing};
-use crate::callers::{Roster, Token, TokenFiles};
-use crate::engine::{EngineFault, EngineHandle, InForce, Proposing, TokenFacts};
+use crate::callers::{Name, Roster, Token, TokenFiles};
+use crate::engine::{EngineFault, EngineHandle, InForce, Proposing, TokenFacts, TokenHands};
 use crate::ledger::postgres::PostgresFault;
 use crate::os::clock;
 use crate::policy::{PolicySet, Workspace};
@@ -360,6 +360,7 @@ impl RuleKeeper {
 pub(super) fn with_policies(in_force: &InForce, policies: Arc<PolicySet>) -> InForce {
     let mut other = InForce::of_files(policies, in_force.keyring.clone(), in_force.tokens.clone());
     other.revoked.clone_from(&in_force.revoked);
+    other.hands.clone_from(&in_force.hands);
     other
 }
 
@@ -417,7 +418,17 @@ fn rules_of(policies: Arc<PolicySet>, keyring: Arc<Keyring>, roster: Arc<Roster>
     let tokens = valid.into_iter().map(facts).collect();
     let mut in_force = InForce::of_files(policies, keyring, tokens);
     in_force.revoked = revoked.into_iter().map(|token| token.fingerprint().to_string()).collect();
+    in_force.hands = hands(&roster);
     Rules { in_force: Arc::new(in_force), roster, loaded_at: clock::now() }
+}
+
+/// Who made and revoked tokens, where a person did.
+fn hands(roster: &Roster) -> TokenHands {
+    let told = |by: fn(&Token) -> Option<&Name>| {
+        let tokens = roster.tokens().iter();
+        tokens.filter_map(|token| Some((token.fingerprint().to_string(), by(token)?.to_string()))).collect()
+    };
+    TokenHands { made: told(Token::made_by), revoked: told(Token::revoked_by) }
 }
 
 /// What the ledger says of a token.

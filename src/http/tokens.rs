@@ -15,7 +15,7 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
-use crate::callers::{Name, Role, Roster, RosterFault, Standing, Token, TokenFault, TokenText};
+use crate::callers::{Act, Caller, Name, Role, Roster, RosterFault, Standing, Token, TokenFault, TokenText};
 use crate::gateway::{Hindrance, Part, Put, Reloaded};
 use crate::os::clock;
 use crate::proof::{Algorithm, Key, Purpose, Secret};
@@ -180,6 +180,20 @@ fn refused(fault: TokenFault) -> Problem {
     }
 }
 
+/// The person in whose name a token of this role is made or revoked, nothing for an administrator; an error for whoever
+/// may not. A person answers for harnesses, and for no other caller.
+fn whose_hand(caller: &Caller, role: Role) -> Result<Option<Name>, Problem> {
+    if caller.may(Act::ManageTokens) || role == Role::Harness && caller.may(Act::RegisterHarness) {
+        return Ok(caller.human().map(|_| caller.name().clone()));
+    }
+    let own = caller.role().as_str();
+    Err(Problem::new(
+        Kind::Forbidden,
+        format!("a token of role {own} may not do this for one of role {role}"),
+    )
+    .hint("it may for tokens of role harness; ask an admin for others"))
+}
+
 /// `POST /v1/tokens`.
 pub(super) async fn make_token(mut call: Call) -> Answer {
     let new: NewToken = body(&mut call).await?;
@@ -193,8 +207,9 @@ pub(super) async fn make_token(mut call: Call) -> Answer {
             wrong(if fault.member() == "principal" { "/principal" } else { "/agentId" }, fault)
         })?;
     let expires_at = time("/expiresAt", new.expires_at.as_deref())?;
+    let by = whose_hand(call.caller()?, role)?;
     let make = move |app: &App| {
-        let files = app.gateway.tokens();
+        let files = app.gateway.tokens().by(by);
         let (_, token, text) = files.make(name, standing, clock::now(), expires_at).map_err(refused)?;
         Ok((token, text))
     };
@@ -214,8 +229,17 @@ pub(super) async fn make_token(mut call: Call) -> Answer {
 /// `DELETE /v1/tokens/{token}`.
 pub(super) async fn revoke_token(call: Call) -> Answer {
     let which = call.path().to_owned();
+    let named = |token: &&Token| token.name().as_str() == which || token.fingerprint().to_string() == which;
+    let tokens = call.rules.roster.tokens().iter();
+    let found = tokens.filter(|token| token.revoked_at().is_none()).find(named);
+    let (which, by) = match found {
+        // By its id from here on: a name may be another token's by then.
+        Some(token) => (token.fingerprint().to_string(), whose_hand(call.caller()?, token.role())?),
+        None if call.caller()?.may(Act::ManageTokens) => (which, None),
+        None => return Err(Problem::not_found("token")),
+    };
     let revoke = move |app: &App| {
-        let files = app.gateway.tokens();
+        let files = app.gateway.tokens().by(by);
         files.revoke(&which, clock::now()).map(|(_, token)| token).map_err(refused)
     };
     let token = change(&call.app, Part::Tokens, revoke, stands).await?;

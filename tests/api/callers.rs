@@ -92,8 +92,8 @@ const MAY: &[(&str, &str)] = &[
     ("reload", "admin"),
     ("makeConsoleLink", "operator auditor admin"),
     ("listTokens", "admin"),
-    ("makeToken", "admin"),
-    ("revokeToken", "admin"),
+    ("makeToken", "operator admin"),
+    ("revokeToken", "operator admin"),
     ("listKeys", "admin"),
     ("addKey", "admin"),
     ("removeKey", "admin"),
@@ -137,6 +137,64 @@ fn a_role_may_do_what_is_its_own_and_nothing_else() {
         }
     }
     assert_eq!(seen, MAY.len());
+}
+
+#[test]
+fn an_operator_registers_harnesses_and_nobody_else() {
+    let mut daemon = Daemon::new();
+    let rita = daemon.token("rita", "operator", None);
+    let make = |daemon: &Daemon, token: &str, name: &str, role: &str| {
+        let agent = matches!(role, "orchestrator" | "agent").then_some(ROUTER);
+        daemon.post_as(token, "/v1/tokens", json!({"name": name, "role": role, "agentId": agent}))
+    };
+    let revoke = |daemon: &Daemon, token: &str, which: &str| {
+        daemon.send(&Request::new("DELETE", &format!("/v1/tokens/{which}")).token(token))
+    };
+    for role in ["orchestrator", "agent", "operator", "auditor", "admin"] {
+        let refused = make(&daemon, &rita, &format!("own-{role}"), role);
+        assert_eq!((refused.status, refused.code().as_str()), (403, "AUTH_FORBIDDEN"), "{role}");
+    }
+    let made = make(&daemon, &rita, "e2e-1", "harness");
+    assert_eq!(made.status, 201, "{made:?}");
+    let harness = made.json()["token"].as_str().unwrap().to_owned();
+    assert_eq!(daemon.get_as(&harness, "/v1/handoffs").status, 200);
+    assert_eq!(make(&daemon, &daemon.admin, "e2e-2", "harness").status, 201);
+
+    // Another's token is not theirs to revoke, by whatever it is named; nor is one that is not there.
+    let id = daemon.get("/v1/tokens").json()["tokens"][0]["tokenId"].as_str().unwrap().to_owned();
+    for which in ["admin", "rita", &id] {
+        assert_eq!(
+            (revoke(&daemon, &rita, which).status, revoke(&daemon, &rita, which).code()),
+            (403, "AUTH_FORBIDDEN".into())
+        );
+    }
+    assert_eq!(revoke(&daemon, &rita, "nobody").status, 404);
+    assert_eq!(revoke(&daemon, &rita, "e2e-1").status, 200);
+    assert_eq!(revoke(&daemon, &rita, "e2e-1").status, 404, "it is revoked");
+    assert_eq!(daemon.get_as(&harness, "/v1/handoffs").status, 401);
+    assert_eq!(revoke(&daemon, &daemon.admin, "e2e-2").status, 200);
+
+    // The ledger says who it was, once, also after a restart.
+    let told = |daemon: &Daemon| -> Vec<String> {
+        let events = daemon.events();
+        let of_tokens = events
+            .iter()
+            .filter(|event| event["payload"]["name"].as_str().is_some_and(|name| name.starts_with("e2e")));
+        let text = |event: &Json, name: &str| event[name].as_str().unwrap().to_owned();
+        of_tokens.map(|event| format!("{} by {}", text(event, "type"), text(event, "sender"))).collect()
+    };
+    let expected = [
+        "token.created by human:rita",
+        "token.created by system",
+        "token.revoked by human:rita",
+        "token.revoked by system",
+    ];
+    assert_eq!(told(&daemon), expected);
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    daemon.restart_after_stop();
+    assert_eq!(told(&daemon), expected);
+    daemon.cli_ok(&["audit", "verify"]);
 }
 
 #[test]

@@ -90,8 +90,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             ..get("/v1/tokens", "listTokens", "callers", "List tokens", handler!(tokens::list_tokens))
         },
         Endpoint {
+            description: "An admin makes any; an operator registers a harness.",
             method: Method::POST,
-            act: Some(Act::ManageTokens),
+            act: Some(Act::RegisterHarness),
             body: Some(Body {
                 description: "Whose it is",
                 schema: "NewToken",
@@ -102,8 +103,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             ..get("/v1/tokens", "makeToken", "callers", "Make a token", handler!(tokens::make_token))
         },
         Endpoint {
+            description: "An admin revokes any; an operator that of a harness.",
             method: Method::DELETE,
-            act: Some(Act::ManageTokens),
+            act: Some(Act::RegisterHarness),
             parameters: vec![path("token", Form::Text { max: 64 }, "router-1", "Its name or its id")],
             answers: vec![json(200, "Token", "Revoked"), problem(409, "It cannot be revoked")],
             ..get(
