@@ -90,8 +90,22 @@ impl Route {
         std::iter::once(&self.primary_agent_id).chain(&self.aliases).map(String::as_str)
     }
 
+    /// The members with a URL that names a user or a password. A route is recorded for ever and shown, with its URLs.
+    pub(super) fn with_credentials(&self) -> impl Iterator<Item = &'static str> {
+        let urls = [("probeUrl", &self.probe_url), ("fallbackProbeUrl", &self.fallback_probe_url)];
+        urls.into_iter()
+            .filter(|(_, url)| url.as_deref().is_some_and(names_somebody))
+            .map(|(member, _)| member)
+    }
+
     /// May work on this route be handed to that agent?
     pub fn reaches(&self, agent_id: &str) -> bool {
         self.own_names().any(|name| name == agent_id) || self.fallback_agent_id.as_deref() == Some(agent_id)
     }
+}
+
+/// Does somebody's name stand before the host?
+fn names_somebody(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }

@@ -62,6 +62,7 @@ impl PolicySet {
         }
         if let Some(table) = &table {
             faults.extend(table.routes.iter().filter_map(|(key, route)| too_large(key, route)));
+            faults.extend(table.routes.iter().flat_map(|(key, route)| credentials(key, route)));
         }
         match table {
             Some(RouteTable { routes: table }) if faults.is_empty() => {
@@ -147,6 +148,19 @@ fn too_large(key: &str, route: &Route) -> Option<PolicyFault> {
         file: ROUTES_PATH.to_owned(),
         pointer: crate::json::pointer::join("/routes", key),
         reason: format!("the route has {bytes} bytes; a route may have {}", limits::ROUTE_BYTES_MAX),
+    })
+}
+
+/// URLs that the ledger must not hold. What they say is not repeated: this is told and logged.
+fn credentials(key: &str, route: &Route) -> impl Iterator<Item = PolicyFault> {
+    let at = crate::json::pointer::join("/routes", key);
+    route.with_credentials().map(move |member| PolicyFault {
+        file: ROUTES_PATH.to_owned(),
+        pointer: format!("{at}/{member}"),
+        reason: format!(
+            "`{member}` has a user name or a password in it (remove what stands before the `@`: the URL is \
+             recorded in the ledger and shown; let the agent answer a probe without them)"
+        ),
     })
 }
 

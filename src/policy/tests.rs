@@ -221,6 +221,38 @@ fn a_route_that_the_ledger_could_not_hold_is_refused() {
 }
 
 #[test]
+fn a_url_that_names_somebody_is_refused_where_it_stands_and_not_repeated() {
+    let directory = workspace();
+    let mut check = |member: &str, url: &str, refused: bool| {
+        let route = serde_json::json!({"capability": "work", "primaryAgentId": "worker", "fallbackAgentId": "other", member: url});
+        let table = serde_json::json!({"routes": {"route/v1": route}}).to_string();
+        write(directory.path(), "policies/routes.json", &table);
+        let found = load(&directory).err();
+        assert_eq!(found.is_some(), refused, "{url}: {found:?}");
+        if let Some(fault) = found {
+            let place =
+                format!("policies/routes.json at /routes/route~1v1/{member}: `{member}` has a user name");
+            assert!(
+                fault.contains(&place) && fault.contains("(remove what stands before the `@`"),
+                "{fault}"
+            );
+            assert!(!fault.contains("hunter2"), "{fault}");
+        }
+    };
+    for member in ["probeUrl", "fallbackProbeUrl"] {
+        check(member, "http://rita:hunter2@worker.example/health", true);
+        check(member, "https://hunter2@worker.example:8443", true);
+        check(member, "http://:hunter2@[::1]/?of=all", true);
+        check(member, "http://worker.example\\rita:hunter2@other.example/", true);
+        check(member, "http://rita%3Ahunter2@worker.example#there", true);
+        // Elsewhere it is a letter like any other, and a query is for the operator to know.
+        check(member, "http://worker.example/@rita/health", false);
+        check(member, "http://worker.example?for=rita@example.org", false);
+        check(member, "http://worker.example/health?of=all#@", false);
+    }
+}
+
+#[test]
 fn a_route_has_one_written_form() {
     let read = |text: &str| serde_json::from_str::<Route>(text).unwrap();
     let short = read(r#"{"capability": "work", "primaryAgentId": "worker"}"#);

@@ -90,6 +90,46 @@ fn a_good_edit_is_in_force_and_a_bad_one_is_not_and_everybody_sees_it() {
     assert_eq!(loads(&daemon)[2], json!({"digest": first, "previous_digest": second}));
 }
 
+/// What a route says is in the ledger for ever and shown to many, so a password never becomes part of one.
+#[test]
+fn a_route_with_a_password_in_its_url_comes_into_force_nowhere() {
+    let mut daemon = Daemon::with("[policy]\nreload = \"sighup\"\n");
+    let first = digest(&daemon);
+    let mut routes: Json = serde_json::from_str(&with_route(&daemon, "new.execution-plane.v1")).unwrap();
+    let route = &mut routes["routes"]["new.execution-plane.v1"];
+    route["probeUrl"] = "http://rita:hunter2@127.0.0.1:9/health".into();
+    route["fallbackProbeUrl"] = "http://127.0.0.1:9/health?of=all".into();
+    write(&daemon.path("policies/routes.json"), routes.to_string());
+    let says_where = |what: &str, text: &str| {
+        let told =
+            "policies/routes.json at /routes/new.execution-plane.v1/probeUrl: `probeUrl` has a user name";
+        assert!(text.contains(told) && !text.contains("hunter2"), "{what}: {text}");
+        assert!(!text.contains("/fallbackProbeUrl"), "{what}: {text}");
+    };
+    let asked = daemon.send(&super::wire::Request::new("POST", "/v1/reload").token(&daemon.admin));
+    assert_eq!((asked.status, asked.code().as_str()), (409, "RULES_BROKEN"), "{asked:?}");
+    says_where("the reload", &asked.text());
+    says_where("what is in force", &daemon.get("/v1/policies").text());
+    says_where("readiness", &daemon.get("/readyz").text());
+    assert_eq!(digest(&daemon), first);
+    assert_eq!(daemon.get("/v1/routes/new.execution-plane.v1").status, 404);
+    says_where("the log", &daemon.log());
+    assert!(!daemon.get("/v1/audit/export").text().contains("hunter2"));
+
+    write(&daemon.path("spec.json"), spec("url_0001").to_string());
+    for command in [&["check", "spec.json"][..], &["doctor"]] {
+        let output = daemon.cli(command);
+        let text = [output.stdout, output.stderr].concat();
+        assert!(!output.status.success());
+        says_where(command[0], &String::from_utf8(text).unwrap());
+    }
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let refused = daemon.cli(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(!refused.status.success());
+    says_where("the start", &String::from_utf8(refused.stderr).unwrap());
+}
+
 #[test]
 fn a_signal_asks_for_the_files_to_be_read_where_nobody_watches_them() {
     let daemon = Daemon::with("[policy]\nreload = \"sighup\"\n");
