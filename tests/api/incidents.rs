@@ -92,18 +92,36 @@ fn what_was_allowed_is_not_done_before_an_agent_has_shown_it() {
     let spec = spec("never_ran");
     let report =
         |event: Json| -> Reply { daemon.post_as(&sage, &format!("{}/events", location(&spec)), event) };
-    let done = json!({"artifact_ids": ["report"], "verification": {"mechanical": "pass"}});
-    let complete = |seq: u64| event(&spec, seq, "task.complete", ("completed", true), done.clone());
+    let taken = |seq: u64, kind: &str, payload: Json| {
+        let reply = report(event(&spec, seq, kind, ("working", false), payload));
+        assert_eq!(reply.status, 201, "{reply:?}");
+    };
+    let complete = |seq: u64, artifacts: Json, verification: Json| {
+        let done = json!({"artifact_ids": artifacts, "verification": verification});
+        let reply = report(event(&spec, seq, "task.complete", ("completed", true), done));
+        (reply.status, reply.code())
+    };
+    let passed = || json!({"mechanical": "pass"});
+    let refused = |status: u16, code: &str| (status, code.to_owned());
     assert_eq!(daemon.submit(&spec).status, 201);
     assert_eq!(status(&daemon, &spec), "queued", "allowed is no success");
     // Nobody has claimed it, so nobody can have done it.
-    assert_eq!(report(complete(4)).status, 409);
-    assert_eq!(report(event(&spec, 4, "task.claimed", ("working", false), json!({}))).status, 201);
-    assert_eq!(report(event(&spec, 5, "task.started", ("working", false), json!({}))).status, 201);
+    assert_eq!(complete(4, json!(["report"]), passed()), refused(409, "WIRE_TRANSITION"));
+    taken(4, "task.claimed", json!({}));
+    taken(5, "task.started", json!({}));
     // It runs, but has nothing to show for it.
-    let empty = report(complete(6));
-    assert!(matches!(empty.status, 409 | 422), "{empty:?}");
+    assert_eq!(complete(6, json!(["report"]), passed()), refused(422, "WIRE_ARTIFACT"));
+    assert_eq!(complete(6, json!([]), passed()), refused(422, "WIRE_INVALID"));
+    let artifact = json!({"artifact_id": "report", "uri": "s3://reports/1", "version": 1,
+        "hash": format!("sha256:{}", "0".repeat(64))});
+    taken(6, "artifact.ready", artifact);
+    // There is something, and nobody says that it passed its checks.
+    assert_eq!(complete(7, json!(["report"]), json!({"mechanical": "fail"})), refused(422, "WIRE_INVALID"));
+    assert_eq!(complete(7, json!(["report"]), json!({})), refused(422, "WIRE_INVALID"));
+    assert_eq!(complete(7, json!(["report", "other"]), passed()), refused(422, "WIRE_ARTIFACT"));
     assert_eq!(status(&daemon, &spec), "running");
+    assert_eq!(complete(7, json!(["report"]), passed()).0, 201);
+    assert_eq!(status(&daemon, &spec), "done");
 }
 
 #[test]

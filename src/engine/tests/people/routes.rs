@@ -136,6 +136,34 @@ fn silence_in_canary_is_failure() {
     scene.engine.stop();
 }
 
+/// It may have happened, so no other agent gets it: it stands blocked until the claimer is back or an operator has looked.
+#[test]
+fn live_work_that_is_silent_for_too_long_is_blocked_and_given_to_nobody() {
+    let scene = Scene::new();
+    scene.go_live();
+    for n in 1..=5 {
+        let spec = scene.live(n);
+        scene.completes(&spec);
+    }
+    let spec = scene.live(6);
+    scene.report(&spec, 7, "task.claimed", json!({})).unwrap();
+    let head = scene.engine.head();
+    // The ledger's time is a little ahead of the clock, and so is what it counts from.
+    scene.world.at(15 * 60 + 1);
+    eventually(|| scene.engine.head() > head);
+    match scene.report(&spec, 9, "task.claimed", json!({})) {
+        Err(ReportRefusal::Refused { fault, .. }) => assert_eq!(fault.code.as_str(), "WIRE_TRANSITION"),
+        other => panic!("{other:?}"),
+    }
+    // Outside the canary one that is silent takes the route from nobody else.
+    assert_eq!((scene.record().stage, scene.record().blocked), (Stage::Live, false));
+    assert_eq!(scene.report(&spec, 9, "task.started", json!({})).unwrap().state, State::Working);
+    scene.engine.stop();
+    let entries = Entries::read(scene.directory.path(), head + 1, head + 1).unwrap();
+    let wires: Vec<Json> = entries.map(|entry| serde_json::from_str(&entry.unwrap().wire).unwrap()).collect();
+    assert_eq!((&wires[0]["type"], &wires[0]["sender"]), (&json!("task.blocked"), &json!("system")));
+}
+
 #[test]
 fn a_rollback_beats_a_promotion_under_way_and_ends_live_work() {
     let mut scene = Scene::new();
