@@ -18,6 +18,7 @@ mod agent_wire {
     mod gateway;
     mod mutations;
     mod properties;
+    mod reduced;
     mod suite;
     mod support;
 }

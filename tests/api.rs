@@ -16,8 +16,11 @@ mod api {
     mod conversation;
     mod delegated;
     mod harness;
+    mod left;
     #[path = "../push/receiver.rs"]
     mod receiver;
+    #[path = "../agent_wire/reduced.rs"]
+    mod reduced;
     mod route;
     mod wire;
 
@@ -35,6 +38,7 @@ mod api {
     mod console_ways;
     mod console_words;
     mod events;
+    mod every_kind;
     mod health;
     mod hostile;
     mod http2;

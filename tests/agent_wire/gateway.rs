@@ -1,6 +1,6 @@
 //! What the gateway writes is Agent Wire: a real ledger, held to schemas, contracts, views and state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use handoffd::proof::{Key, Keyring, Purpose};
 use handoffd::state::{Publisher, StateFollower, StateView};
 use handoffd::timestamp::Timestamp;
 use handoffd::views::{Reader, Views};
-use handoffd::wire::{Applied, Contracts, Envelope, Reducer, State};
 use serde_json::{Value as Json, json};
+
+use super::reduced::Reduced;
 
 const TOPIC: &str = "gw_wire";
 const CANONICAL: &str = include_str!("../../docs/examples/taskspec-canonical.json");
@@ -124,19 +125,9 @@ fn every_event_that_the_engine_writes_is_valid_and_reduces_to_what_views_and_sta
     let state_file = directory.path().join("orchestration-state.json");
     let entries = ledger(&directory.path().join("ledger"), &state_file);
 
-    let contracts = Contracts::embedded();
-    let mut reducer = Reducer::new(contracts);
-    let (mut closed, mut kinds) = (Vec::new(), BTreeSet::new());
-    for entry in &entries {
-        let envelope =
-            Envelope::parse(&entry.wire).unwrap_or_else(|faults| panic!("{}\n{faults:?}", entry.wire));
-        kinds.insert(envelope.kind().as_str());
-        match reducer.apply(&envelope) {
-            Ok(Applied::Open) => {}
-            Ok(Applied::Closed(task)) => closed.push(*task),
-            Err(fault) => panic!("{}\n{fault}", entry.wire),
-        }
-    }
+    let mut reduced = Reduced::new();
+    entries.iter().for_each(|entry| reduced.take(entry));
+    let kinds: BTreeSet<&str> = reduced.kinds.iter().map(|kind| kind.as_str()).collect();
     let written = [
         "gate.decided",
         "key.added",
@@ -158,34 +149,15 @@ fn every_event_that_the_engine_writes_is_valid_and_reduces_to_what_views_and_sta
     let path = directory.path().join("views.db");
     drop(Views::rebuild(&path, TOPIC, entries.iter().cloned()).unwrap());
     let reader = Reader::open(&path).unwrap();
-    let mut states: BTreeMap<String, Option<State>> = BTreeMap::new();
-    for task in reducer.open_tasks().chain(&closed) {
-        let (handoff_id, attempt) =
-            task.stream_id.strip_prefix("task:").unwrap().rsplit_once(":attempt:").unwrap();
-        let detail = reader.handoff(handoff_id).unwrap().unwrap();
-        let row = detail.attempts.iter().find(|(row, _)| row.attempt.to_string() == attempt).unwrap();
-        assert_eq!(Some(row.0.status), task.state, "{}", task.stream_id);
-        states.insert(handoff_id.to_owned(), task.state);
-    }
+    reduced.agrees_with_views(&reader);
     // And the state file of every handoff that is not refused.
     let published: Json = serde_json::from_slice(&fs::read(&state_file).unwrap()).unwrap();
-    let mut active = 0;
-    for (handoff_id, state) in &states {
-        let shown = &published["activeHandoffs"][handoff_id]["status"];
-        let expected = match state {
-            Some(State::Available) => json!("queued"),
-            Some(State::Waiting) => json!("needs_approval"),
-            Some(State::Rejected) => Json::Null,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(*shown, expected, "{handoff_id}");
-        active += usize::from(!expected.is_null());
-    }
-    assert!(active > 2 && active < states.len());
-    assert_eq!(published["activeHandoffs"].as_object().unwrap().len(), active);
+    reduced.agrees_with_state(&published);
+    let active = published["activeHandoffs"].as_object().unwrap().len();
+    assert!(active > 2 && active < reduced.attempts().count());
     // The gateway's own streams, too: what is in force at the end.
-    let (_, _, project) = reducer.projects().next().unwrap();
+    let (_, _, project) = reduced.reducer.projects().next().unwrap();
     assert_eq!(project.tokens, BTreeSet::from(["tok_2".to_owned()]));
     assert!(project.keys.is_empty() && project.policy_digest.is_some());
-    assert!(reducer.routes().all(|(_, _, route)| !route.declared));
+    assert!(reduced.reducer.routes().all(|(_, _, route)| !route.declared));
 }

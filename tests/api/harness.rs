@@ -1,16 +1,15 @@
 //! A daemon on a workspace of its own, gone when the test is done.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use handoffd::wire::Envelope;
 use serde_json::Value as Json;
 
 use super::contract::Contract;
+use super::left;
 use super::wire::{PATIENCE, Reply, Request, send};
 
 /// The daemon, and what a test needs to talk to it.
@@ -20,6 +19,7 @@ pub(crate) struct Daemon {
     pub(crate) address: SocketAddr,
     pub(crate) admin: String,
     contract: Option<Contract>,
+    keeps_ledger: bool,
 }
 
 /// What the shipped workspace names as its orchestrator.
@@ -48,7 +48,8 @@ impl Daemon {
         prepare(&workspace);
         let child = spawn(root.path());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut daemon = Self { root, child, address, admin: String::new(), contract: None };
+        let mut daemon =
+            Self { root, child, address, admin: String::new(), contract: None, keeps_ledger: true };
         daemon.meet((!settings.contains("[tls]")).then_some(200));
         daemon
     }
@@ -198,24 +199,9 @@ impl Daemon {
         lines.text().lines().map(event).collect()
     }
 
-    /// Whatever a test was about: an event that is in the ledger is valid. The first ones of each kind are looked at.
-    fn check_events(&self) {
-        const OF_A_KIND: usize = 20;
-        let mut of_kind = BTreeMap::<String, usize>::new();
-        for name in fs::read_dir(self.path("memory/ledger")).into_iter().flatten().map(Result::unwrap) {
-            let text = fs::read(name.path()).unwrap_or_default();
-            let lines = text.split(|byte| *byte == b'\n');
-            let entries = lines.filter_map(|line| serde_json::from_slice::<Json>(line).ok());
-            for wire in entries.filter_map(|entry| Some(entry.get("wire")?.as_str()?.to_owned())) {
-                let event: Json = serde_json::from_str(&wire).unwrap_or_default();
-                let kind = of_kind.entry(event["type"].to_string()).or_default();
-                *kind += 1;
-                if *kind <= OF_A_KIND {
-                    let faults = Envelope::parse(&wire).err().unwrap_or_default();
-                    assert!(faults.is_empty(), "{wire}: {faults:?}");
-                }
-            }
-        }
+    /// Says that it will leave no ledger behind. That of every other daemon is looked at in the end.
+    pub(crate) fn keeps_no_ledger(&mut self) {
+        self.keeps_ledger = false;
     }
 
     /// What `/metrics` says of a line that begins like this; nothing if there is no such line.
@@ -239,8 +225,8 @@ impl Drop for Daemon {
         let _ = self.child.wait();
         if std::thread::panicking() {
             eprintln!("--- log of the daemon\n{}", self.log());
-        } else {
-            self.check_events();
+        } else if self.keeps_ledger {
+            left::check(&self.workspace());
         }
     }
 }

@@ -6,6 +6,7 @@ use super::harness::{Daemon, spec};
 #[test]
 fn a_ledger_in_memory_decides_says_so_and_leaves_nothing_behind() {
     let mut daemon = Daemon::with("[ledger]\nurl = \"memory\"\n");
+    daemon.keeps_no_ledger();
     let decided = daemon.submit(&spec("volatile")).json();
     assert_eq!(decided["decision"], "allowed", "{decided}");
     // Entries, bodies and proofs are read back like any others.
@@ -49,7 +50,10 @@ fn the_console_shows_and_verifies_what_is_in_memory() {
 #[test]
 fn a_ledger_in_memory_takes_no_live_work() {
     let reasons = |settings: &str| {
-        let daemon = Daemon::with(settings);
+        let mut daemon = Daemon::with(settings);
+        if !settings.is_empty() {
+            daemon.keeps_no_ledger();
+        }
         let mut live = spec("volatile_live");
         live["mode"] = "live".into();
         live["safety"]["requiresHumanApproval"] = true.into();
