@@ -2,7 +2,8 @@
 //!
 //! `cargo fuzz` is guided by coverage and needs a nightly compiler, which nobody who only wants to run the tests has. So
 //! here is a small mutator of our own over seeds: `tests/fuzz/corpus/<target>/`, and the examples and fixtures that the
-//! repository has anyway. The mutations are the same in every run. What is asserted is more than that nothing panics:
+//! repository has anyway. The short form makes the same mutations in every run; with LONG=1 each run makes others, by a seed that is
+//! printed and that FUZZ_SEED sets. What is asserted is more than that nothing panics:
 //! each target says what must hold for any bytes at all.
 //!
 //! An input that breaks something is written to the temporary directory, and its name printed; kept as
@@ -20,6 +21,8 @@
 
 #[path = "fuzz/mutate.rs"]
 mod mutate;
+#[path = "model/seed.rs"]
+mod seed;
 #[path = "ledger_verify/support.rs"]
 #[expect(dead_code, reason = "what is not needed here is needed by tests/ledger_verify.rs")]
 mod support;

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::seed::{is_long, seed};
 use crate::support::Dice;
 
 /// Pieces of text that readers trip over.
@@ -114,28 +115,32 @@ fn part(dice: &mut Dice, bytes: &[u8]) -> (usize, usize) {
     (marks[first], marks[last])
 }
 
-/// Files below a directory of the repository, sorted, that are not too large to be bent often.
+/// Files below a directory of the repository, sorted.
 pub(crate) fn files(directory: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
     let Ok(entries) = std::fs::read_dir(&root) else { return Vec::new() };
     let mut paths: Vec<_> =
         entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
     paths.sort();
-    paths
-        .into_iter()
-        .map(|path| std::fs::read(path).unwrap())
-        .filter(|bytes| bytes.len() < 16 * 1024)
-        .collect()
+    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// Those of them that are not too large to be bent often.
+pub(crate) fn small_files(directory: &str) -> Vec<Vec<u8>> {
+    let mut all = files(directory);
+    all.retain(|bytes| bytes.len() < 16 * 1024);
+    all
 }
 
 /// Tries what broke before, then the seeds, then so many mutations, or a minute of them.
 pub(crate) fn fuzz(target: &str, seeds: Vec<Vec<u8>>, rounds: usize, check: impl Fn(&[u8])) {
     let mut seeds = seeds;
-    seeds.extend(files(&format!("tests/fuzz/corpus/{target}")));
+    seeds.extend(small_files(&format!("tests/fuzz/corpus/{target}")));
     assert!(seeds.len() > 1, "{target} has no seeds");
-    let long = std::env::var_os("LONG").is_some();
+    let long = is_long();
     let until = Instant::now() + Duration::from_secs(60);
-    let mut dice = Dice(0x5eed);
+    let seed = seed("FUZZ_SEED", 0x5eed);
+    let mut dice = Dice(seed);
     let first = files(&format!("tests/fuzz/regressions/{target}")).into_iter().chain(seeds.clone());
     let bent = std::iter::repeat_with(|| mutate(&mut dice, &seeds));
     let mut tried: u64 = 0;
@@ -147,9 +152,21 @@ pub(crate) fn fuzz(target: &str, seeds: Vec<Vec<u8>>, rounds: usize, check: impl
         if let Err(why) = catch_unwind(AssertUnwindSafe(|| check(&input))) {
             let path = std::env::temp_dir().join(format!("handoffd-fuzz-{target}-{n}"));
             crate::support::write(&path, &input);
-            eprintln!("{target}: input {n} broke it, and is in {}", path.display());
+            eprintln!("{target}: input {n} of FUZZ_SEED={seed} broke it, and is in {}", path.display());
             resume_unwind(why);
         }
     }
-    eprintln!("{target}: {tried} inputs");
+    eprintln!("{target}: {tried} inputs of FUZZ_SEED={seed}");
+}
+
+#[test]
+fn what_broke_before_is_tried_whatever_its_size_and_only_small_files_are_bent() {
+    let directory = tempfile::tempdir().unwrap();
+    let (large, small) = (vec![b'x'; 48 * 1024], b"{}".to_vec());
+    for (name, bytes) in [("large", &large), ("small", &small)] {
+        crate::support::write(&directory.path().join(name), bytes);
+    }
+    let directory = directory.path().to_str().unwrap();
+    assert_eq!(files(directory), [large, small.clone()]);
+    assert_eq!(small_files(directory), [small]);
 }

@@ -14,7 +14,7 @@ use handoffd::timestamp::Timestamp;
 use handoffd::wire::SentEvent;
 use serde_json::Value as Json;
 
-use crate::mutate::{files, fuzz};
+use crate::mutate::{fuzz, small_files};
 use crate::support::Ledger;
 
 const BOUNDS: Bounds = Bounds { bytes_max: 64 * 1024, levels_max: 64 };
@@ -36,8 +36,8 @@ fn alike(ours: &Json, theirs: &Json) -> bool {
 
 #[test]
 fn the_strict_reader_reads_what_others_read_or_says_why_not() {
-    let mut seeds = files("docs/examples");
-    seeds.extend(files("tests/fixtures/evidence/corpus"));
+    let mut seeds = small_files("docs/examples");
+    seeds.extend(small_files("tests/fixtures/evidence/corpus"));
     fuzz("strict-json", seeds, 6_000, |bytes| {
         let theirs: Result<Json, _> = serde_json::from_slice(bytes);
         match read(bytes, BOUNDS) {
@@ -101,8 +101,8 @@ impl Shipped {
 #[test]
 fn a_task_spec_passes_only_if_the_schema_takes_it_and_however_it_is_written() {
     let shipped = Shipped::new();
-    let mut seeds = files("docs/examples");
-    seeds.extend(files("docs/examples/refused"));
+    let mut seeds = small_files("docs/examples");
+    seeds.extend(small_files("docs/examples/refused"));
     fuzz("task-spec", seeds, 3_000, |bytes| {
         let Some((decision, codes)) = shipped.judge(bytes) else { return };
         assert_eq!(codes.is_empty(), matches!(decision, Decision::Allowed | Decision::NeedsApproval));
@@ -118,7 +118,7 @@ fn a_task_spec_passes_only_if_the_schema_takes_it_and_however_it_is_written() {
 
 #[test]
 fn an_evidence_packet_is_told_alike_each_time_and_lenient_takes_what_strict_takes() {
-    fuzz("evidence", files("tests/fixtures/evidence/corpus"), 3_000, |bytes| {
+    fuzz("evidence", small_files("tests/fixtures/evidence/corpus"), 3_000, |bytes| {
         let none = Limits::default();
         let [strict, lenient] = [Mode::Strict, Mode::Lenient].map(|mode| convert(bytes, mode, &none));
         assert_eq!(convert(bytes, Mode::Strict, &none), strict);
@@ -144,7 +144,7 @@ fn an_evidence_packet_is_told_alike_each_time_and_lenient_takes_what_strict_take
 
 #[test]
 fn a_wire_event_that_is_taken_has_one_text() {
-    fuzz("wire", files("tests/fixtures/agent-wire/v1.1"), 3_000, |bytes| {
+    fuzz("wire", small_files("tests/fixtures/agent-wire/v1.1"), 3_000, |bytes| {
         let Ok(text) = std::str::from_utf8(bytes) else { return };
         match SentEvent::parse(text) {
             Ok(event) => {

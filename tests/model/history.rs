@@ -29,6 +29,7 @@ use crate::chance::Chance;
 use crate::gates::{Rules, Submitter};
 use crate::model::{Answer, Grant, Human, Model, Pass, Said, Settled, State, TOPIC};
 use crate::routes::{CANARY_OF, STAGES};
+use crate::seed::{is_long, seed};
 use crate::town;
 
 /// A clock that the history moves, and ids that count up.
@@ -855,11 +856,13 @@ fn run(seed: u64, tally: &mut BTreeMap<&'static str, usize>) {
 #[test]
 fn the_engine_and_the_model_never_differ() {
     let mut tally = BTreeMap::new();
-    if let Some(seed) = std::env::var("MODEL_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        return run(seed, &mut tally);
+    let first = seed("MODEL_SEED", 0);
+    if std::env::var_os("MODEL_SEED").is_some() {
+        return run(first, &mut tally);
     }
-    let histories: u64 = if std::env::var_os("LONG").is_some() { 2_000 } else { 40 };
-    for seed in 0..histories {
+    let histories: u64 = if is_long() { 2_000 } else { 40 };
+    eprintln!("{histories} histories from MODEL_SEED={first} on");
+    for seed in first..first + histories {
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &mut tally)));
         if let Err(why) = ran {
             eprintln!("MODEL_SEED={seed} shows it again");
