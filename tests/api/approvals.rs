@@ -6,7 +6,7 @@ use super::harness::{ROUTER, eventually, spec, write};
 use super::route::{Agent, Scene, failed};
 use super::wire::Reply;
 
-fn live(name: &str) -> Json {
+pub(crate) fn live(name: &str) -> Json {
     let mut spec = spec(name);
     spec["mode"] = "live".into();
     spec["safety"]["requiresHumanApproval"] = true.into();

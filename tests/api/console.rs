@@ -123,7 +123,7 @@ pub(crate) const PAGES: &[&str] = &[
 ];
 
 /// Everything that can be done, with a form that says enough.
-const ACTS: &[(&str, &[(&str, &str)])] = &[
+pub(crate) const ACTS: &[(&str, &[(&str, &str)])] = &[
     ("approve", &[("id", "hs_20260218_seen_0001"), ("reason", "x")]),
     ("reject", &[("id", "hs_20260218_seen_0001"), ("reason", "x")]),
     ("approve-policies", &[("digest", "sha256:0"), ("reason", "x")]),

@@ -4,13 +4,15 @@
 
 mod canaries;
 mod elsewhere;
+mod forms;
 mod planting;
 
 use std::fs;
 
 use serde_json::{Value as Json, json};
 
-use super::console::PAGES;
+use super::approvals::live;
+use super::console::{ACTS, PAGES, Visitor};
 use super::harness::{command, eventually, location, write};
 use super::route::{Agent, Scene};
 use super::wire::{Request, send};
@@ -23,6 +25,7 @@ fn two_hundred_canaries_are_found_nowhere() {
     garden.strangers();
     garden.work();
     garden.words();
+    garden.answered();
     garden.over_a2a();
     garden.references();
     garden.packets_and_batches();
@@ -31,7 +34,8 @@ fn two_hundred_canaries_are_found_nowhere() {
     look_at_settings(&garden.canaries);
     look_everywhere(&garden);
     garden.look_at_a_backup();
-    look_at_an_approval(&garden.canaries);
+    garden.look_at_memory();
+    look_at_an_approval(&garden);
     let (secrets, all) = garden.canaries.count();
     assert!(secrets >= 200 && all >= 400, "{secrets} secrets of {all} texts");
 }
@@ -49,7 +53,19 @@ fn look_at_the_console(garden: &Garden) {
     let canaries = &garden.canaries;
     let own =
         garden.taken.iter().map(|spec| format!("/console/handoffs/{}", spec["handoffId"].as_str().unwrap()));
-    let pages: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).chain(own).collect();
+    // Before somebody acts, a page repeats what will happen, with what was filled in.
+    let digest = garden.proposed();
+    let acts = ACTS.iter().map(|(act, fields)| {
+        let field = |(name, value): &(&str, &str)| match *name {
+            "reason" => {
+                format!("reason={}", canaries.plant("a reason that is filled in on a page and not sent"))
+            }
+            "digest" => format!("digest={digest}"),
+            _ => format!("{name}={value}"),
+        };
+        format!("/console/act/{act}?{}", fields.iter().map(field).collect::<Vec<_>>().join("&"))
+    });
+    let pages: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).chain(own).chain(acts).collect();
     for visitor in garden.visitors() {
         for page in &pages {
             canaries.look(Surface::Console, page, &visitor.get(page).text());
@@ -109,16 +125,39 @@ fn look_at_settings(canaries: &Canaries) {
 }
 
 /// What a person says to live work, on a route that has earned it.
-fn look_at_an_approval(canaries: &Canaries) {
+fn look_at_an_approval(garden: &Garden) {
+    let canaries = &garden.canaries;
     let agent = Agent::answering("200 OK");
     let url = agent.url();
     let scene = Scene::with("[log]\nlevel = \"trace\"\n", |route| route["probeUrl"] = url.into());
     scene.go_live();
+    let rita = Visitor::log_in(&scene.daemon, &scene.rita);
     let mut told = String::new();
     for (name, word) in [("canary_no_0001", "reject"), ("canary_yes_0001", "approve")] {
-        let (spec, reply) = scene.submit(name, "live");
+        let mut spec = live(name);
+        garden.name(&mut spec);
+        garden.load(&mut spec);
+        spec["intent"]["input"].as_object_mut().unwrap().remove("memo");
+        let reply = scene.daemon.post_as(&scene.router, "/v1/handoffs", &spec);
         assert_eq!(reply.status, 202, "{reply:?}");
-        let place = format!("/v1/approvals/{}", spec["handoffId"].as_str().unwrap());
+        let id = spec["handoffId"].as_str().unwrap();
+        for page in [
+            "approvals".to_owned(),
+            format!("approvals/{id}"),
+            format!("act/approve?id={id}"),
+            format!("act/reject?id={id}"),
+        ] {
+            let page = format!("/console/{page}");
+            let shown = rita.get(&page);
+            assert!(shown.status == 200 && shown.text().contains(id), "{page}: {shown:?}");
+            canaries.look(Surface::Console, &page, &shown.text());
+            let closed = send(scene.daemon.address, &Request::new("GET", &page));
+            canaries.look(Surface::Stranger, &page, &closed.text());
+        }
+        let place = format!("/v1/approvals/{id}");
+        let shown = scene.daemon.get_as(&scene.rita, &place);
+        assert_eq!(shown.status, 200, "{shown:?}");
+        canaries.look(Surface::Own, &place, &shown.text());
         let said = json!({"decision": word, "reason": canaries.plant(REASON)});
         let reply = scene.daemon.post_as(&scene.rita, &place, said);
         assert_eq!(reply.status, 200, "{reply:?}");

@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use super::forms::Forms;
+
 /// What a text is decides where it may be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -87,7 +89,9 @@ pub(super) const PLACES: &[(&str, Kind, usize)] = &[
     ("audit.requestId, audit.traceId", Kind::Work, 12),
     ("proposed_by, review_reason", Kind::Work, 2),
     ("the envelope's delegateAgent.sessionId", Kind::Work, 2),
-    ("an A2A message, its text and its data", Kind::Work, 12),
+    ("an A2A message: its text, data, files and metadata", Kind::Work, 32),
+    ("a reason that is filled in on a page and not sent", Kind::Work, 12),
+    ("a JSON-RPC request: its id, a method that nobody knows", Kind::Work, 7),
     ("fallbackAgentId, inputSchemaRef, planRef", Kind::Work, 3),
     ("a mention's bots, proof.keyId, loop_id", Kind::Work, 4),
     ("members of allowlists and scope", Kind::Work, 7),
@@ -97,27 +101,38 @@ pub(super) const PLACES: &[(&str, Kind, usize)] = &[
         Kind::Words,
         5,
     ),
+    ("a token's principal", Kind::Words, 1),
+    ("a route's probeUrl and fallbackProbeUrl", Kind::Words, 4),
     ("what an agent reports: artifacts, why it is blocked or failed", Kind::Words, 5),
     (
-        "an operator's reason: freeze, phase, gate, rollback, block, grant, approval, false positive",
+        "an operator's reason: freeze, phase, gate, rollback, block, grant, approval, policy set, false positive",
         Kind::Words,
-        9,
+        11,
     ),
     ("evidence of a run", Kind::Words, 2),
     ("handoffId, correlationId, idempotencyKey", Kind::Name, 18),
     ("agents, route and operation, also unknown ones", Kind::Name, 3),
     ("a mention's messageId", Kind::Name, 2),
+    ("an A2A message's messageId and contextId", Kind::Name, 8),
     ("names of tokens and keys", Kind::Name, 25),
 ];
 
-/// Everything that was planted: its place, and the text.
+/// Everything that was planted.
 #[derive(Default)]
-pub(super) struct Canaries(Mutex<Vec<(&'static str, Kind, String)>>);
+pub(super) struct Canaries(Mutex<Planted>);
+
+#[derive(Default)]
+struct Planted {
+    /// Each with its place.
+    all: Vec<(&'static str, Kind, String)>,
+    /// What each looks like, by its number.
+    forms: Forms,
+}
 
 impl Canaries {
     /// A new one, of letters and digits that stand nowhere else.
     pub(super) fn plant(&self, place: &'static str) -> String {
-        let number = self.0.lock().unwrap().len();
+        let number = self.0.lock().unwrap().all.len();
         let text = format!("canary{number:04}zq{:08x}", 0x9e37_79b9_u32.wrapping_mul(number as u32 + 1));
         self.is(place, &text);
         text
@@ -125,7 +140,7 @@ impl Canaries {
 
     /// One of digits alone.
     pub(super) fn plant_number(&self, place: &'static str) -> String {
-        let number = self.0.lock().unwrap().len();
+        let number = self.0.lock().unwrap().all.len();
         let text = format!("9{number:04}{:010}", 0x9e37_79b9_u32.wrapping_mul(number as u32 + 1));
         self.is(place, &text);
         text
@@ -136,7 +151,10 @@ impl Canaries {
         let row = PLACES.iter().find(|(known, ..)| *known == place);
         let (place, kind, _) = row.unwrap_or_else(|| panic!("`{place}` has no row"));
         assert!(text.len() >= 12, "{place}: `{text}` may stand anywhere");
-        self.0.lock().unwrap().push((place, *kind, text.to_owned()));
+        let mut planted = self.0.lock().unwrap();
+        let number = planted.all.len();
+        planted.forms.add(number, text);
+        planted.all.push((place, *kind, text.to_owned()));
     }
 
     /// Nothing is in there that may not be.
@@ -148,27 +166,27 @@ impl Canaries {
     /// The same, but for what was planted in these places.
     #[track_caller]
     pub(super) fn look_but_for(&self, places: &[&str], surface: Surface, place: &str, text: &str) {
-        for (planted, kind, canary) in self.0.lock().unwrap().iter() {
-            if !places.contains(planted) && !kind.seen().contains(&surface) {
-                assert!(
-                    !text.contains(canary),
-                    "{kind:?} of `{planted}` is in {surface:?} ({place}): {text}"
-                );
-            }
+        let planted = self.0.lock().unwrap();
+        for (number, form) in planted.forms.found_in(text.as_bytes()) {
+            let (from, kind, canary) = &planted.all[number];
+            assert!(
+                places.contains(from) || kind.seen().contains(&surface),
+                "{kind:?} of `{from}` is in {surface:?} ({place}), `{canary}` as `{form}`: {text}"
+            );
         }
     }
 
     /// All of this kind is in there: what is looked for can be found.
     #[track_caller]
     pub(super) fn present(&self, kind: Kind, surface: &str, text: &str) {
-        for (place, _, canary) in self.0.lock().unwrap().iter().filter(|(_, other, _)| *other == kind) {
+        for (place, _, canary) in self.0.lock().unwrap().all.iter().filter(|(_, other, _)| *other == kind) {
             assert!(text.contains(canary), "`{place}` ({canary}) is not in {surface}");
         }
     }
 
     /// Every place was planted as often as its row says; how many secrets there are, and how many texts in all.
     pub(super) fn count(&self) -> (usize, usize) {
-        let all = self.0.lock().unwrap();
+        let all = &self.0.lock().unwrap().all;
         for (place, _, least) in PLACES {
             let planted = all.iter().filter(|(known, ..)| known == place).count();
             assert!(planted >= *least, "{planted} of {least} in `{place}`");

@@ -186,15 +186,24 @@ impl Garden {
         let root = tempfile::tempdir().unwrap();
         let to = root.path().join("backup");
         self.daemon.cli_ok(&["backup", "--to", to.to_str().unwrap()]);
+        self.look_at_files(&to);
+    }
+
+    /// What a running daemon keeps: the same, and its database for searching.
+    pub(super) fn look_at_memory(&self) {
+        self.look_at_files(&self.daemon.path("memory"));
+    }
+
+    fn look_at_files(&self, root: &Path) {
         let mut seen = [0; 3];
-        for path in files(&to) {
-            let name = path.strip_prefix(&to).unwrap().display().to_string();
+        for path in files(root) {
+            let name = path.strip_prefix(root).unwrap().display().to_string();
             let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
             let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
             if HOLD_SECRETS.iter().any(|known| name.contains(known)) {
                 assert_eq!(mode, 0o600, "{name}");
                 seen[0] += 1;
-            } else if name.contains("ledger/") {
+            } else if name.contains("ledger/") || name == "journal" {
                 assert_eq!(mode, 0o600, "{name}");
                 let (entries, beside): (Vec<_>, Vec<_>) =
                     text.lines().partition(|line| line.starts_with("{\"hcs\""));
@@ -208,12 +217,12 @@ impl Garden {
                 seen[2] += 1;
             }
         }
-        assert!(seen.iter().all(|count| *count > 0), "{seen:?} of {:?}", files(&to));
+        assert!(seen.iter().all(|count| *count > 0), "{seen:?} of {:?}", files(root));
     }
 }
 
 /// Files that are there to keep a secret.
-const HOLD_SECRETS: [&str; 3] = ["keyring.json", "gateway.key", "push"];
+const HOLD_SECRETS: [&str; 4] = ["keyring.json", "gateway.key", "admin.token", "push"];
 
 fn files(directory: &Path) -> Vec<PathBuf> {
     let all = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());

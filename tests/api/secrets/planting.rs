@@ -6,13 +6,15 @@ use serde_json::{Value as Json, json};
 
 use super::super::console::Visitor;
 use super::super::delegated::{self, mention, signed};
-use super::super::harness::{Daemon, ROUTER, location, spec};
+use super::super::harness::{Daemon, ROUTER, location, spec, write};
 use super::super::receiver::Receiver;
 use super::super::signing;
 use super::super::wire::{Reply, Request, send};
 use super::canaries::{Canaries, Surface};
+use super::forms::base64_within;
 
-const ROUTE: &str = "crypto-sage.execution-plane.v1";
+pub(super) const ROUTE: &str = "crypto-sage.execution-plane.v1";
+const ROUTES: &str = "policies/routes.json";
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// A daemon that tells all it can, and those who speak with it.
@@ -39,6 +41,7 @@ impl Garden {
         let header = canaries.plant(SETTINGS);
         let settings = format!(
             "[log]\nlevel = \"trace\"\n[sink]\npath = \"memory/sink.jsonl\"\n[a2a]\npush_allow = [\"127.0.0.0/8\"]\n\
+             [policy]\napproval = \"operator\"\n\
              [otlp]\nendpoint = \"http://{}\"\nheaders = [\"x-api-key={header}\"]\n\
              [ai]\nurl = \"http://127.0.0.1:9\"\napi_key = \"{}\"\n",
             collector.address,
@@ -49,7 +52,15 @@ impl Garden {
             let path = workspace.join("agents/blockchain-operator/config/execution-plane.schema.v1.json");
             let text = fs::read_to_string(&path).unwrap();
             let open = text.replace("\"additionalProperties\": false", "\"additionalProperties\": true");
-            super::super::harness::write(&path, open);
+            write(&path, open);
+            // Nobody answers there, so that what is told of that is seen, too.
+            let path = workspace.join(ROUTES);
+            let mut table: Json = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            for member in ["probeUrl", "fallbackProbeUrl"] {
+                let url = || canaries.plant("a route's probeUrl and fallbackProbeUrl");
+                table["routes"][ROUTE][member] = format!("http://127.0.0.1:9/{}?key={}", url(), url()).into();
+            }
+            write(&path, table.to_string());
         });
         canaries.is(TOKEN, &daemon.admin);
         let own = fs::read_to_string(daemon.path("memory/gateway.key")).unwrap();
@@ -112,6 +123,9 @@ impl Garden {
                 _ => {}
             }
         }
+        let person = json!({"name": self.plant(NAMES), "role": "operator", "principal": self.plant("a token's principal")});
+        let made = self.ask(&self.daemon.admin, "POST", "/v1/tokens", &person, 201).json();
+        self.canaries.is(TOKEN, made["token"].as_str().unwrap());
         for n in 0..20 {
             let purpose = ["envelope", "dispatch"][n % 2];
             let key = json!({"keyId": self.plant(NAMES), "owner": "user:main", "purpose": purpose,
@@ -304,6 +318,7 @@ impl Garden {
         self.ask(&self.rita, "POST", "/v1/freeze", &freeze, 200);
         let gate = json!({"reason": reason()});
         self.ask(&self.rita, "POST", &format!("/v1/routes/{ROUTE}/gates/G0"), &gate, 200);
+        self.ask(&self.rita, "POST", &format!("/v1/routes/{ROUTE}/gates/G1"), &gate, 200);
         let run = json!({"handoffId": self.taken[2]["handoffId"],
             "evidence": {"runId": self.plant("evidence of a run"), "report": self.plant("evidence of a run")}});
         self.ask(&self.bench, "POST", &format!("/v1/routes/{ROUTE}/gates/G3"), &run, 200);
@@ -324,15 +339,44 @@ impl Garden {
         );
     }
 
+    /// A changed set, which waits; and what a person says to it.
+    pub(super) fn proposed(&self) -> String {
+        let path = self.daemon.path(ROUTES);
+        let mut table: Json = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        let number = table["routes"].as_object().unwrap().len();
+        table["routes"][format!("another-{number}.execution-plane.v1")] = table["routes"][ROUTE].clone();
+        write(&path, table.to_string());
+        self.ask(&self.daemon.admin, "POST", "/v1/reload", &Json::Null, 200);
+        let shown = self.ask(&self.rita, "GET", "/v1/policies", &Json::Null, 200).json();
+        shown["pending"]["digest"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
+    }
+
+    pub(super) fn answered(&self) {
+        for word in ["reject", "approve"] {
+            let digest = self.proposed();
+            let said = json!({"digest": digest, "decision": word, "reason": self.plant(REASON)});
+            self.ask(&self.rita, "POST", "/v1/policies/approval", &said, 200);
+        }
+    }
+
     /// What is said over A2A, and where a client wants to be told.
     pub(super) fn over_a2a(&mut self) {
-        const MESSAGE: &str = "an A2A message, its text and its data";
+        const MESSAGE: &str = "an A2A message: its text, data, files and metadata";
+        const IDS: &str = "an A2A message's messageId and contextId";
+        const CALL: &str = "a JSON-RPC request: its id, a method that nobody knows";
         // Nobody listens there, so that what is told of failed deliveries is seen, too.
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        for n in 0..4 {
+        for _ in 0..4 {
             let data = json!({self.plant(MESSAGE): self.plant(MESSAGE)});
-            let message = json!({"kind": "message", "messageId": format!("m-canary-{n}"), "role": "user",
-                "parts": [{"kind": "text", "text": self.plant(MESSAGE)}, {"kind": "data", "data": data}]});
+            let file = json!({"name": self.plant(MESSAGE), "mimeType": "text/plain",
+                "uri": format!("https://files.example/{}", self.plant(MESSAGE))});
+            // 21 bytes, which are 28 letters without padding.
+            let bytes = base64_within(format!("{}.", self.plant(MESSAGE)).as_bytes(), 0);
+            let message = json!({"kind": "message", "messageId": self.plant(IDS), "contextId": self.plant(IDS),
+                "role": "user", "metadata": {"said": self.plant(MESSAGE)},
+                "parts": [{"kind": "text", "text": self.plant(MESSAGE)}, {"kind": "data", "data": data},
+                    {"kind": "file", "file": file, "metadata": {"of": self.plant(MESSAGE)}},
+                    {"kind": "file", "file": {"bytes": bytes}}]});
             let task = self.rpc(&self.router, "message/send", json!({"message": message}));
             let id = task["result"]["id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned();
             let config = json!({"taskId": id, "pushNotificationConfig": {"id": "canary",
@@ -341,6 +385,18 @@ impl Garden {
             let set = self.rpc(&self.router, "tasks/pushNotificationConfig/set", config);
             assert!(set.get("result").is_some(), "{set}");
             self.tasks.push(id);
+        }
+        // Requests that come to nothing: by a known caller, who gets its own id back, and by nobody.
+        for n in 0..4 {
+            let method = if n == 0 { "tasks/get".to_owned() } else { self.plant(CALL) };
+            let body =
+                json!({"jsonrpc": "2.0", "id": self.plant(CALL), "method": method, "params": {"id": "none"}});
+            let request =
+                Request::new("POST", "/rpc").header("traceparent", TRACEPARENT).json(body.to_string());
+            let told = send(self.daemon.address, &request.clone().token(&self.router)).text();
+            self.canaries.look(Surface::Own, "an error of JSON-RPC", &told);
+            assert!(told.contains(body["id"].as_str().unwrap()), "{told}");
+            send(self.daemon.address, &request);
         }
         // A model gateway that is not there, so that what is told of it is seen.
         self.rpc(
@@ -384,7 +440,7 @@ pub(super) const SIGNATURE: &str = "an envelope's signature";
 pub(super) const HOOK: &str = "a webhook: its path, its token, its credentials";
 pub(super) const REFUSED: &str = "a body that was not taken: torn, or with members that nobody knows";
 pub(super) const REASON: &str =
-    "an operator's reason: freeze, phase, gate, rollback, block, grant, approval, false positive";
+    "an operator's reason: freeze, phase, gate, rollback, block, grant, approval, policy set, false positive";
 
 pub(super) fn event(
     spec: &Json,
