@@ -34,6 +34,7 @@ mod api {
     mod checklist;
     mod console;
     mod console_acts;
+    mod console_sessions;
     mod console_shown;
     mod console_ways;
     mod console_words;

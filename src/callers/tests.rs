@@ -1,3 +1,5 @@
+//! Tokens and roles: what each role may do, how the text of a token is found, and the file that keeps the roster.
+
 mod requests;
 mod sessions;
 

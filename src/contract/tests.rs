@@ -1,3 +1,5 @@
+//! The TaskSpec read and explained: all faults at once, in sentences, and the same by types and by schema.
+
 use serde_json::{Map, Value as Json, json};
 
 use super::*;

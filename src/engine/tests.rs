@@ -1,3 +1,5 @@
+//! The engine on a disk of its own, with a clock that the test moves: groups, claims, order, restarts.
+
 mod ahead;
 mod alone;
 mod beside;

@@ -1,3 +1,5 @@
+//! Verdicts: what a broken proof, a wider TaskSpec or a strange document comes to, and how long a pass holds.
+
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 

@@ -1,3 +1,5 @@
+//! Starts: who holds the workspace, what stops one, and what is known again after it.
+
 use std::fs;
 use std::path::Path;
 

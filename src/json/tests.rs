@@ -1,3 +1,5 @@
+//! Strict JSON: what is read, what is refused because two parsers could read it differently, and the bounds.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The ledger in files: appending, torn tails, damage, and disks that fail at any call.
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

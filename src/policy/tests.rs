@@ -1,3 +1,5 @@
+//! Policy sets from a workspace: whole or refused with all that is wrong, and references that stay inside.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -223,7 +225,7 @@ fn a_route_that_the_ledger_could_not_hold_is_refused() {
 #[test]
 fn a_url_that_names_somebody_is_refused_where_it_stands_and_not_repeated() {
     let directory = workspace();
-    let mut check = |member: &str, url: &str, refused: bool| {
+    let check = |member: &str, url: &str, refused: bool| {
         let route = serde_json::json!({"capability": "work", "primaryAgentId": "worker", "fallbackAgentId": "other", member: url});
         let table = serde_json::json!({"routes": {"route/v1": route}}).to_string();
         write(directory.path(), "policies/routes.json", &table);

@@ -1,3 +1,5 @@
+//! Canonical JSON, signatures and keyrings, by published vectors and in any order.
+
 use proptest::prelude::*;
 
 use super::*;

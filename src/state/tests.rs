@@ -1,3 +1,5 @@
+//! The state document: what each entry makes of it, and how it is published beside other hands.
+
 mod adopting;
 mod differing;
 mod snapshots;

@@ -1,3 +1,5 @@
+//! Addresses: read in one way or not at all, and joined.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Backups of a gateway at rest and at work, and what a restore refuses.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! The sink's file: one line for each entry, through restarts, full disks and other hands.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::mpsc::channel;

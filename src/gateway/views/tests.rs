@@ -1,3 +1,5 @@
+//! Views that cannot be written, and the pauses between tries.
+
 use super::*;
 
 /// Counts what comes through.
