@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from datetime import datetime, timedelta, timezone
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from jsonschema import Draft202012Validator, FormatChecker
 
 ROOT = pathlib.Path(os.environ["HANDOFFD_WORKSPACE"])
@@ -250,25 +250,30 @@ def answer(status, body):
     return Response(json.dumps(body), status_code=status, media_type="application/json")
 
 
+async def body_of(request: Request):
+    """The handler itself waits for SQLite, so it is a plain function, which FastAPI runs on a thread."""
+    return await request.body()
+
+
 @app.post("/v1/handoffs")
-async def submit(request: Request):
+def submit(request: Request, body: bytes = Depends(body_of)):
     agent = TOKENS.get(request.headers.get("authorization", "").removeprefix("Bearer "))
     if agent is None:
         return answer(401, {"code": "AUTHENTICATION_REQUIRED"})
     try:
-        spec = json.loads(await request.body())
+        spec = json.loads(body)
     except ValueError:
         return answer(400, {"code": "A2A_BODY_INVALID"})
     if not SHAPE.is_valid(spec):
         return answer(422, {"decision": "denied", "reasons": [{"code": "A2A_TASKSPEC_INVALID"}]})
     now = datetime.now(timezone.utc)
     decision, sequence, codes, replayed = record(spec, judge(spec, agent, now), now)
-    body = {"decision": decision, "handoffId": spec["handoffId"], "correlationId": spec["correlationId"],
+    told = {"decision": decision, "handoffId": spec["handoffId"], "correlationId": spec["correlationId"],
             "replayed": replayed, "decidedAt": now.isoformat(), "reasons": [{"code": code} for code in sorted(codes)],
             "ledger": {"sequence": sequence}}
     if decision == "allowed":
-        body["dispatch"] = mapped(spec, now)
-        return answer(200 if replayed else 201, body)
+        told["dispatch"] = mapped(spec, now)
+        return answer(200 if replayed else 201, told)
     contract = any(code == "A2A_TASKSPEC_INVALID" or code.startswith("EXECUTION_SCHEMA_") for code in codes)
     identity = codes & {"A2A_HANDOFF_REUSED", "A2A_IDEMPOTENCY_CONFLICT"}
-    return answer(422 if contract else 409 if identity else 403, body)
+    return answer(422 if contract else 409 if identity else 403, told)
