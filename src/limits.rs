@@ -353,6 +353,10 @@ pub const TOKEN_FILE_BYTES_MAX: usize = 1024;
 pub const NONCES_MAX: usize = 1_000_000;
 pub const NONCES_OF_ONE_KEY_MAX: usize = 250_000;
 
+/// How far ahead it is written up to which timestamps signed requests may have been taken: after a crash a caller is refused
+/// for so long, and while it signs all the time a file is written this often.
+pub const SIGNED_UNTIL_AHEAD_S: i64 = 2;
+
 /// Claims of one kind that stay in memory although the views have them; and those that may be there in all, before
 /// nothing more is decided: only views that cannot be written are that far behind.
 pub const CLAIMS_AT_HAND: usize = 10_000;

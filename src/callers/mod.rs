@@ -1,7 +1,7 @@
 //! Callers: who may ask, and for what.
 //!
 //! Owns the tokens ([`Roster`]), what each [`Role`] may do ([`Act`]), signed requests ([`SignedRequest`],
-//! [`Nonces`]), and the [`Sessions`] of people who look at pages. Core but for `file`, the one hand, which keeps `memory/tokens.json` and
+//! [`Nonces`], [`Taken`]), and the [`Sessions`] of people who look at pages. Core but for `file`, the one hand, which keeps `memory/tokens.json` and
 //! `memory/admin.token`. Time and randomness come in as arguments.
 //!
 //! Deliberately absent: HTTP, whose headers and status codes are a door's, and the engine: that a caller may
@@ -15,6 +15,7 @@ mod role;
 mod roster;
 mod sessions;
 mod stored;
+mod taken;
 mod token;
 
 pub use file::{AdminFile, SharedRoster, TokenFault, TokenFiles};
@@ -28,6 +29,7 @@ pub use role::{Role, Standing, StandingFault};
 pub use roster::{Roster, RosterFault};
 pub use sessions::{Look, Session, SessionSecret, Sessions};
 pub use stored::StoredFault;
+pub use taken::Taken;
 pub use token::{Caller, Name, Token, TokenId, TokenText};
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 //!
 //! A nonce is remembered as long as its request could be verified again, which is until its timestamp is
 //! older than the skew. Nothing is forgotten to make room: a full store refuses. In memory only, so a
-//! request that was signed before this began is refused; one whose sender's clock runs ahead could be sent
-//! again right after a restart, and then meets the ledger's claims. Gateways that share a ledger ask each other beside this
-//! (`gateway/nonces.rs`), by the same marks.
+//! request that was signed before this began is refused, and so is one whose timestamp an earlier process may have
+//! taken for that key, which runs ahead of this if its sender's clock does. `taken.rs` knows those; `gateway/nonces.rs` keeps
+//! them in a file, and has gateways that share a ledger ask each other beside this, by the same marks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::request::{RequestFault, Verified};
+use super::taken::Taken;
 use super::token::{Caller, TokenId};
 use crate::limits;
 use crate::proof::Digest;
@@ -19,6 +20,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug)]
 pub struct Nonces {
     since: Timestamp,
+    before: Taken,
     bounds: NonceBounds,
     store: Mutex<Store>,
 }
@@ -55,17 +57,22 @@ impl Verified<'_> {
     pub fn mark(&self) -> [u8; 16] {
         mark(self.key_id, self.nonce)
     }
+
+    /// The key that it is signed with, and when it says that it was.
+    pub fn signed(&self) -> (&str, Timestamp) {
+        (self.key_id, self.signed_at)
+    }
 }
 
 impl Nonces {
-    /// An empty store that begins now.
-    pub fn since(now: Timestamp) -> Self {
+    /// An empty store that begins now, behind what was taken before.
+    pub fn since(now: Timestamp, before: Taken) -> Self {
         let bounds = NonceBounds { all_max: limits::NONCES_MAX, key_max: limits::NONCES_OF_ONE_KEY_MAX };
-        Self::bounded(now, bounds)
+        Self::bounded(now, before, bounds)
     }
 
-    pub(super) fn bounded(now: Timestamp, bounds: NonceBounds) -> Self {
-        Self { since: now, bounds, store: Mutex::default() }
+    pub(super) fn bounded(now: Timestamp, before: Taken, bounds: NonceBounds) -> Self {
+        Self { since: now, before, bounds, store: Mutex::default() }
     }
 
     /// Uses up a verified request's nonce, and says who asks.
@@ -75,7 +82,8 @@ impl Nonces {
         // Every change below leaves the store sound, so one that a panic left behind is still good.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.forget(now);
-        if request.signed_at < self.since || second < store.horizon_s {
+        let was_taken = self.before.covers(request.key_id, request.signed_at);
+        if was_taken || request.signed_at < self.since || second < store.horizon_s {
             return Err(RequestFault::TimestampForgotten);
         }
         if store.used.contains(&mark) {

@@ -91,6 +91,11 @@ impl Files {
         self.following.join("policy-files.json")
     }
 
+    /// Up to which timestamps signed requests may have been taken. Of the door and not of a ledger, so it stays when one is gone.
+    pub fn signed_until(&self) -> PathBuf {
+        self.memory.join("signed-until.json")
+    }
+
     pub fn gateway_key(&self) -> PathBuf {
         self.memory.join("gateway.key")
     }
@@ -132,6 +137,7 @@ impl Files {
             own.seals(),
             own.closed(),
             own.policy_files(),
+            own.signed_until(),
         ];
         traces.into_iter().find(|path| !is_missing(path))
     }

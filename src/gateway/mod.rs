@@ -38,7 +38,7 @@ pub use hub::{Hub, Listener, Told};
 pub use lock::{Holder, LockFault, WorkspaceLock};
 pub use lost::{LostEntries, lost_entries};
 pub use moving::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
-pub use nonces::SharedNonces;
+pub use nonces::{NonceKeeper, SpendFault};
 pub use probe::Probe;
 pub use promotion::{EndToEnd, GateAsk, GateDecision, LookFault, Promoter, Undecided};
 pub use rules::{Failed, Hindrance, Part, Put, Reloaded, RuleKeeper, Rules, Starting};
@@ -76,6 +76,8 @@ pub struct Gateway {
     ledger: Source,
     keeping: Keeping,
     sharing: Option<Sharing>,
+    /// Before it was opened.
+    was_served: bool,
     topic_id: String,
     seed: Arc<Seed>,
     torn: Option<Torn>,
@@ -267,6 +269,7 @@ impl Gateway {
         if files.has_lost_its_key() {
             return Err(GatewayFault::LostKey(files.gateway_key()));
         }
+        let was_served = files.trace_of_service().is_some();
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
         let Opened { log, source: ledger, last_timestamp, torn, remembered, epoch, seals } =
             opened::open(&files, &opening.ledger, &seed)?;
@@ -338,6 +341,7 @@ impl Gateway {
             ledger,
             keeping,
             sharing,
+            was_served,
             topic_id,
             seed,
             torn,
@@ -376,6 +380,11 @@ impl Gateway {
     /// What is shared with other gateways; nothing where there are none.
     pub fn sharing(&self) -> Option<&Sharing> {
         self.sharing.as_ref()
+    }
+
+    /// Had a gateway been served in this workspace before?
+    pub fn was_served(&self) -> bool {
+        self.was_served
     }
 
     /// Where the tokens are that let callers in.

@@ -9,7 +9,7 @@ use super::call::RequestBody;
 use super::endpoint::Endpoint;
 use super::problem::{Kind, Problem};
 use crate::callers::{Caller, RequestFault, SignedRequest};
-use crate::gateway::Rules;
+use crate::gateway::{Rules, SpendFault};
 use crate::os::clock;
 use crate::proof::Digest;
 
@@ -98,25 +98,20 @@ async fn signer(
     };
     let now = clock::now();
     let verified = vouched.verify(Digest::of(&bytes), &rules.roster, now).map_err(refused)?;
-    let (mark, room) = (verified.mark(), app.bodies.of_caller(verified.token_id()));
+    let room = app.bodies.of_caller(verified.token_id());
     room.take(bytes.len())?;
     *body = RequestBody::Read(bytes);
-    let caller = app.nonces.spend(verified, now).cloned().map_err(refused)?;
-    spent_nowhere_else(app, mark).await?;
+    let caller = app.nonces.spend(verified, now).await.map_err(not_spent)?;
     Ok((caller, room))
 }
 
-/// A nonce that is new here may have been taken by another gateway of the same ledger.
-async fn spent_nowhere_else(app: &App, mark: [u8; 16]) -> Result<(), Problem> {
-    let Some(shared) = &app.shared_nonces else { return Ok(()) };
-    match shared.spend(mark).await {
-        Some(true) => Ok(()),
-        Some(false) => Err(refused(RequestFault::NonceReused)),
-        None => {
-            Err(Problem::new(Kind::NotDurable, "whether the nonce was used before cannot be found out now")
-                .hint("sign the request again, with a new nonce, in a moment"))
-        }
-    }
+fn not_spent(fault: SpendFault) -> Problem {
+    let what = match fault {
+        SpendFault::Refused(fault) => return refused(fault),
+        SpendFault::NotDurable => "that the nonce is used cannot be made durable now",
+        SpendFault::NobodyToAsk => "whether the nonce was used before cannot be found out now",
+    };
+    Problem::new(Kind::NotDurable, what).hint("sign the request again, with a new nonce, in a moment")
 }
 
 fn refused(fault: RequestFault) -> Problem {

@@ -56,9 +56,8 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
 use crate::ai::Models;
-use crate::callers::{Nonces, Sessions};
-use crate::gateway::{Gateway, Probe, RuleKeeper, SharedNonces, Sink};
-use crate::os::clock;
+use crate::callers::Sessions;
+use crate::gateway::{Gateway, NonceKeeper, Probe, RuleKeeper, Sink};
 use crate::push::Courier;
 use crate::settings::Settings;
 use alone::Alone;
@@ -94,9 +93,7 @@ pub struct App {
     following: Following,
     bodies: Bodies,
     readers: Readers,
-    nonces: Nonces,
-    /// Those that other gateways of the ledger have taken; nothing where there are none.
-    shared_nonces: Option<SharedNonces>,
+    nonces: NonceKeeper,
     /// Of people who look at the console.
     pub(crate) sessions: Sessions,
     probe: Probe,
@@ -129,7 +126,7 @@ impl App {
         let sink = Sink::start(&gateway, &settings.sink)?;
         let spans = Exporter::start(&settings.otlp)?.map(Arc::new);
         let courier = Arc::new(a2a::courier(&gateway, &settings.a2a)?);
-        let shared_nonces = gateway.sharing().map(SharedNonces::start).transpose()?;
+        let nonces = NonceKeeper::start(&gateway)?;
         let models = Models::open(&settings.ai, gateway.files().workspace()).map_err(io::Error::other)?;
         Ok(Arc::new(Self {
             gateway,
@@ -141,8 +138,7 @@ impl App {
             following: Following::default(),
             bodies: Bodies::default(),
             readers: Readers::default(),
-            nonces: Nonces::since(clock::now()),
-            shared_nonces,
+            nonces,
             sessions: Sessions::default(),
             probe,
             sink,
@@ -166,6 +162,7 @@ impl App {
 
     /// Ends what works beside the door, once the gateway has finished.
     pub fn finish(&self) {
+        self.nonces.finish();
         if let Some(sink) = &self.sink {
             sink.stop();
         }

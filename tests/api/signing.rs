@@ -49,9 +49,14 @@ pub(crate) fn with_headers(
 }
 
 pub(crate) fn signed(request: Request, nonce: &str) -> Request {
-    let now = from_now(0);
-    let signature = signature(KEY_ID, nonce, &now, &request);
-    with_headers(request, KEY_ID, nonce, &now, &signature)
+    signed_at(request, KEY_ID, nonce, 0)
+}
+
+/// By a caller whose clock runs ahead by so many seconds.
+fn signed_at(request: Request, key_id: &str, nonce: &str, ahead_s: i64) -> Request {
+    let time = from_now(ahead_s);
+    let signature = signature(key_id, nonce, &time, &request);
+    with_headers(request, key_id, nonce, &time, &signature)
 }
 
 fn submit(spec: &Json) -> Request {
@@ -121,4 +126,55 @@ fn a_signed_request_speaks_for_the_token_that_its_key_belongs_to() {
     assert_eq!(daemon.send(&signed(submit(&theirs), "nonce-0011")).code(), "A2A_SOURCE_MISMATCH");
     assert_eq!(daemon.send(&Request::new("DELETE", "/v1/tokens/router-1").token(&daemon.admin)).status, 200);
     refused(daemon.send(&signed(Request::new("GET", "/v1/handoffs"), "nonce-0012")), "AUTH_TOKEN_UNKNOWN");
+}
+
+#[test]
+fn a_signed_act_counts_once_also_after_a_restart_and_for_a_clock_that_runs_ahead() {
+    let mut daemon = Daemon::new();
+    for name in ["lifter", "other"] {
+        daemon.token(name, "operator", None);
+        let key = json!({"keyId": name, "owner": name, "purpose": "request", "secret": SECRET});
+        assert_eq!(daemon.post("/v1/keys", key).status, 201);
+    }
+    let freeze = |daemon: &Daemon| {
+        assert_eq!(daemon.post("/v1/freeze", json!({"scope": "all", "reason": "an incident"})).status, 200);
+    };
+    let lift =
+        || Request::new("DELETE", "/v1/freeze").json(json!({"scope": "all", "reason": "over"}).to_string());
+    let is_forgotten = |reply: Reply| {
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (401, "AUTH_TIMESTAMP_WINDOW_EXCEEDED"),
+            "{reply:?}"
+        );
+    };
+    let ends: [fn(&mut Daemon); 2] = [
+        |daemon| daemon.restart(200),
+        |daemon| {
+            daemon.signal("KILL");
+            daemon.wait();
+            daemon.restart_after_stop();
+        },
+    ];
+    for (n, end) in ends.into_iter().enumerate() {
+        freeze(&daemon);
+        let lifted = signed_at(lift(), "lifter", &format!("lift-0000{n}"), 60 + 30 * n as i64);
+        assert_eq!(daemon.send(&lifted).status, 200);
+        freeze(&daemon);
+        assert_eq!(daemon.send(&lifted).code(), "AUTH_NONCE_REUSED");
+        end(&mut daemon);
+        is_forgotten(daemon.send(&lifted));
+        // A caller whose clock runs ahead by less is not shut out by one whose runs ahead by more.
+        let theirs = signed_at(lift(), "other", &format!("lift-1000{n}"), 10 * n as i64);
+        assert_eq!(daemon.send(&theirs).status, 200);
+    }
+
+    // Without the file nobody knows what was taken.
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    std::fs::remove_file(daemon.path("memory/signed-until.json")).unwrap();
+    daemon.restart_after_stop();
+    freeze(&daemon);
+    is_forgotten(daemon.send(&signed_at(lift(), "other", "lift-20000", 60)));
+    assert!(daemon.log().contains("signed-until.json"), "{}", daemon.log());
 }

@@ -198,7 +198,7 @@ fn spend(nonces: &Nonces, key_id: &str, nonce: &str, signed_s: i64, at_s: i64) -
 
 #[test]
 fn a_nonce_counts_once_per_key_for_as_long_as_its_request_could_be_sent_again() {
-    let nonces = Nonces::since(now());
+    let nonces = Nonces::since(now(), Taken::default());
     // Signed by a clock that runs ahead: it could be sent again for four minutes.
     assert_eq!(spend(&nonces, "k", "nonce-1", 120, 0), Ok(()));
     for at_s in [0, 1, 120, 240] {
@@ -217,14 +217,67 @@ fn a_nonce_counts_once_per_key_for_as_long_as_its_request_could_be_sent_again() 
 
 #[test]
 fn what_was_signed_before_the_store_began_is_refused() {
-    let nonces = Nonces::since(now());
+    let nonces = Nonces::since(now(), Taken::default());
     assert_eq!(spend(&nonces, "k", "nonce-1", -1, 0), Err(RequestFault::TimestampForgotten));
     assert_eq!(spend(&nonces, "k", "nonce-1", 0, 0), Ok(()));
 }
 
 #[test]
+fn what_an_earlier_process_may_have_taken_is_refused_for_that_key_alone() {
+    let mut before = Taken::default();
+    before.cover("ahead", now().plus_seconds(100));
+    before.cover("ahead", now().plus_seconds(90));
+    let before = Taken::parse(&before.to_file()).unwrap();
+    let nonces = Nonces::since(now(), before);
+    for (key_id, signed_s, expected) in [
+        ("ahead", 99, Err(RequestFault::TimestampForgotten)),
+        ("ahead", 100, Err(RequestFault::TimestampForgotten)),
+        ("ahead", 101, Ok(())),
+        ("other", 0, Ok(())),
+        ("other", 100, Ok(())),
+    ] {
+        assert_eq!(
+            spend(&nonces, key_id, &format!("nonce-{signed_s}"), signed_s, 0),
+            expected,
+            "{key_id} {signed_s}"
+        );
+    }
+}
+
+#[test]
+fn what_is_folded_still_counts_for_a_clock_that_was_set_back() {
+    let mut taken = Taken::default();
+    taken.cover("old", now());
+    taken.cover("new", now().plus_seconds(100));
+    taken.fold(now().plus_seconds(limits::SKEW_S));
+    let file = |taken: &Taken| String::from_utf8(taken.to_file()).unwrap();
+    assert!(file(&taken).contains("old"), "the skew lets it pass still");
+    taken.fold(now().plus_seconds(limits::SKEW_S + 1));
+    assert!(!file(&taken).contains("old") && file(&taken).contains("new"));
+    for (key_id, at_s, covered) in
+        [("old", 0, true), ("old", 1, false), ("third", 0, true), ("new", 100, true), ("new", 101, false)]
+    {
+        assert_eq!(taken.covers(key_id, now().plus_seconds(at_s)), covered, "{key_id} {at_s}");
+    }
+    assert_eq!(Taken::parse(file(&taken).as_bytes()), Some(taken));
+}
+
+#[test]
+fn where_nobody_knows_what_was_taken_whatever_could_have_been_is_refused() {
+    for broken in
+        ["", "{}", "[]", "{\"keys\": []}", "{\"keys\": {\"k\": 1}}", "{\"keys\": {}, \"all\": \"soon\"}"]
+    {
+        assert_eq!(Taken::parse(broken.as_bytes()), None, "{broken}");
+    }
+    let nonces = Nonces::since(now(), Taken::unknown(now()));
+    assert_eq!(spend(&nonces, "k", "nonce-1", limits::SKEW_S, 0), Err(RequestFault::TimestampForgotten));
+    let later = limits::SKEW_S + 1;
+    assert_eq!(spend(&nonces, "k", "nonce-1", later, later), Ok(()));
+}
+
+#[test]
 fn a_full_store_refuses_and_forgets_nothing() {
-    let nonces = Nonces::bounded(now(), NonceBounds { all_max: 5, key_max: 3 });
+    let nonces = Nonces::bounded(now(), Taken::default(), NonceBounds { all_max: 5, key_max: 3 });
     for n in 0..3 {
         assert_eq!(spend(&nonces, "busy", &format!("nonce-{n}"), 0, 0), Ok(()));
     }
