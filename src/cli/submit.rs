@@ -61,7 +61,8 @@ fn parse_wait(text: &str) -> Result<u64, String> {
 #[derive(Debug)]
 struct Outcome {
     name: String,
-    handoff_id: String,
+    /// Nothing where no answer names one.
+    handoff_id: Option<String>,
     what: What,
     codes: Vec<String>,
     /// The Decision, or what there is instead; kept only while somebody wants to see it.
@@ -122,7 +123,7 @@ impl Outcome {
         let text = |name: &str| answer.get(name).and_then(Json::as_str);
         let word = text("decision")?;
         let what = What::ALL.into_iter().find(|what| *what <= What::Denied && what.as_str() == word)?;
-        let handoff_id = text("handoffId").map_or_else(|| "-".to_owned(), printable);
+        let handoff_id = text("handoffId").map(printable);
         let mut codes: Vec<String> = Vec::new();
         for reason in answer.get("reasons").and_then(Json::as_array).into_iter().flatten() {
             let code = reason.get("code").and_then(Json::as_str).map(printable).unwrap_or_default();
@@ -138,7 +139,7 @@ impl Outcome {
 
     fn without(name: String, what: What, why: &str) -> Self {
         let answer = json!({"file": name, "decision": null, "error": why});
-        Self { name, handoff_id: "-".to_owned(), what, codes: Vec::new(), answer }
+        Self { name, handoff_id: None, what, codes: Vec::new(), answer }
     }
 }
 

@@ -48,6 +48,30 @@ fn a_refusal_is_explained_with_its_code_place_and_hint() {
 }
 
 #[test]
+fn every_row_says_where_it_came_from_if_the_id_does_not() {
+    let workspace = Workspace::served();
+    let nameless = workspace.spec(1, |spec| drop(spec.as_object_mut().unwrap().remove("handoffId")));
+    workspace.write("nameless.json", &nameless);
+    workspace.write("unreadable.json", "{");
+    workspace.write("one.json", workspace.spec(2, |_| {}));
+    workspace
+        .write("same id.json", workspace.spec(2, |spec| spec["createdAt"] = "2026-02-18T19:38:01Z".into()));
+    workspace.write("lines", format!("{}\n\n{{}}\n", workspace.spec(3, |_| {})));
+    let row = |arguments: &[&str], begins: &str| {
+        let shown = stdout(&workspace.run(arguments));
+        assert!(shown.lines().any(|line| line.starts_with(begins)), "{begins}: {shown}");
+        assert!(!shown.lines().any(|line| line.starts_with("- ")), "{shown}");
+    };
+    let files = ["submit", "--check", "nameless.json", "unreadable.json", "one.json", "same id.json"];
+    row(&files, "nameless.json ");
+    row(&files, "unreadable.json ");
+    row(&files, "hs_20260218_router_0002 (one.json) ");
+    row(&files, "hs_20260218_router_0002 (same id.json) ");
+    row(&["submit", "--lines", "lines"], "hs_20260218_router_0003 ");
+    row(&["submit", "--lines", "lines"], "lines, line 3 ");
+}
+
+#[test]
 fn a_check_claims_nothing() {
     let workspace = Workspace::served();
     for _ in 0..2 {

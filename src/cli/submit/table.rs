@@ -1,5 +1,6 @@
 //! What was decided, for people.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::Value as Json;
@@ -11,20 +12,17 @@ use crate::json::printable;
 /// A line for each; with the reasons under it, if they are few.
 pub(super) fn table(outcomes: &[Outcome], explains: bool) -> String {
     let mut text = String::new();
-    let ids = outcomes.iter().map(|outcome| outcome.handoff_id.chars().count()).max().unwrap_or(0).max(9);
-    let _ = writeln!(text, "{DIM}{:ids$}  {:14}  codes{DIM:#}", "handoffId", "decision");
-    for outcome in outcomes {
+    let names = names(outcomes);
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(9);
+    let _ = writeln!(text, "{DIM}{:width$}  {:14}  codes{DIM:#}", "handoffId", "decision");
+    for (outcome, name) in outcomes.iter().zip(&names) {
         let style = match outcome.what {
             What::Allowed => GREEN,
             What::NeedsApproval | What::Unknown => YELLOW,
             What::Expired | What::Denied | What::Unreadable | What::TurnedAway => RED,
         };
-        let codes = match outcome.what {
-            What::Unreadable | What::TurnedAway | What::Unknown => outcome.name.clone(),
-            _ => outcome.codes.join(" "),
-        };
-        let line =
-            format!("{:ids$}  {style}{:14}{style:#}  {codes}", outcome.handoff_id, outcome.what.as_str());
+        let codes = outcome.codes.join(" ");
+        let line = format!("{name:width$}  {style}{:14}{style:#}  {codes}", outcome.what.as_str());
         let _ = writeln!(text, "{}", line.trim_end());
         if explains {
             explain(&mut text, &outcome.answer);
@@ -39,6 +37,23 @@ pub(super) fn table(outcomes: &[Outcome], explains: bool) -> String {
         let _ = writeln!(text, "\n{BOLD}{}{BOLD:#} in all: {}", outcomes.len(), counted.join(", "));
     }
     text
+}
+
+/// What each row is about: the handoff; and where that names none, or more than one of them, where it came from.
+fn names(outcomes: &[Outcome]) -> Vec<String> {
+    let mut rows: HashMap<&str, usize> = HashMap::new();
+    for id in outcomes.iter().filter_map(|outcome| outcome.handoff_id.as_deref()) {
+        *rows.entry(id).or_default() += 1;
+    }
+    let of = |outcome: &Outcome| {
+        let from = outcome.name.split(' ').map(printable).collect::<Vec<_>>().join(" ");
+        match &outcome.handoff_id {
+            None => from,
+            Some(id) if rows.get(id.as_str()).is_some_and(|rows| *rows > 1) => format!("{id} ({from})"),
+            Some(id) => id.clone(),
+        }
+    };
+    outcomes.iter().map(of).collect()
 }
 
 fn explain(text: &mut String, answer: &Json) {
