@@ -357,6 +357,9 @@ pub const NONCES_OF_ONE_KEY_MAX: usize = 250_000;
 /// for so long, and while it signs all the time a file is written this often.
 pub const SIGNED_UNTIL_AHEAD_S: i64 = 2;
 
+/// A certificate that ends sooner than this, or in less than a third of its own time, is one to renew.
+pub const CERTIFICATE_SOON_S: i64 = 14 * 24 * 3_600;
+
 /// Claims of one kind that stay in memory although the views have them; and those that may be there in all, before
 /// nothing more is decided: only views that cannot be written are that far behind.
 pub const CLAIMS_AT_HAND: usize = 10_000;

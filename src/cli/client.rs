@@ -4,6 +4,7 @@
 //! without end. The token goes into one header and nowhere else.
 
 mod base;
+mod trust;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,16 +13,17 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::Value as Json;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use zeroize::Zeroizing;
 
-use super::{Context, Exit, Failure, read_input};
+use super::{Context, Exit, Failure, shell};
 use crate::callers::TokenFiles;
 use crate::gateway::{Files, WorkspaceLock};
 use crate::json::printable_up_to;
 use crate::limits;
-use crate::settings::Effective;
 use base::{Base, below};
+use trust::{Shut, Trust, own_certificate};
+
+pub(super) use base::Base as GatewayBase;
 
 /// Which gateway to talk to, and as whom.
 #[derive(Debug, Default, Args)]
@@ -44,6 +46,14 @@ pub(super) struct ClientFlags {
     /// Trust the certificates in this PEM file, and no others
     #[arg(long, global = true, help_heading = "Gateway", value_name = "FILE")]
     ca: Option<PathBuf>,
+
+    /// Show this certificate, a PEM file, to a gateway that asks for one; or put its path into HANDOFFD_CERT
+    #[arg(id = "client_cert", long = "cert", global = true, value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// The private key of --cert, a PEM file for you alone; or put its path into HANDOFFD_KEY
+    #[arg(id = "client_key", long = "key", global = true, value_name = "FILE")]
+    key: Option<PathBuf>,
 }
 
 /// A command that may act on a gateway elsewhere.
@@ -80,6 +90,7 @@ pub(super) struct Client {
     /// Scheme, host and port.
     base: String,
     authorization: Option<Zeroizing<String>>,
+    shows_certificate: bool,
 }
 
 impl fmt::Debug for Client {
@@ -96,7 +107,7 @@ pub(super) struct Reach {
 }
 
 impl From<Client> for Reach {
-    fn from(Client { agent, base, authorization }: Client) -> Self {
+    fn from(Client { agent, base, authorization, .. }: Client) -> Self {
         Self { agent, url: base, authorization }
     }
 }
@@ -137,6 +148,8 @@ pub(super) struct Reply {
 pub(super) enum Trouble {
     /// Nobody listens there.
     Refused(String),
+    /// One side does not take the other's certificate.
+    Shut(String),
     /// The answer was lost on the way; what was asked for may have been done.
     Lost(String),
     /// It is busy, or cannot decide now.
@@ -148,9 +161,11 @@ pub(super) enum Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(why) | Self::Lost(why) | Self::Busy { why, .. } | Self::Told { why, .. } => {
-                f.write_str(why)
-            }
+            Self::Refused(why)
+            | Self::Shut(why)
+            | Self::Lost(why)
+            | Self::Busy { why, .. }
+            | Self::Told { why, .. } => f.write_str(why),
         }
     }
 }
@@ -214,7 +229,7 @@ impl ClientFlags {
                 let token = token.ok_or_else(|| {
                     Failure::new("a gateway elsewhere needs a token; put it into HANDOFFD_TOKEN")
                 })?;
-                Ok(Client::new(base, Some(&token), roots(self.ca.clone())?)?)
+                Ok(Client::new(base, Some(&token), self.trust(None)?)?)
             }
             None => match self.own_as(context, token)? {
                 Some(client) => Ok(client),
@@ -240,9 +255,9 @@ impl ClientFlags {
             None => TokenFiles::of(root).read_admin()?,
         };
         let certificate = own_certificate(root);
-        let base = Base::of(address, certificate.is_some());
-        let roots = roots(self.ca.clone().or(certificate))?;
-        Client::new(base, token.as_deref().map(String::as_str), roots).map(Some)
+        let base = base_of(address, certificate.as_deref());
+        let trust = self.trust(certificate.as_deref())?;
+        Client::new(base, token.as_deref().map(String::as_str), trust).map(Some)
     }
 
     /// The same for who is asked in another way than by the gateway's own API: it may stand below a path, and may be
@@ -260,10 +275,16 @@ impl ClientFlags {
         if base.is_in_clear() && token.is_some() {
             context.printer.note("the token goes over the network in the clear; use https");
         }
-        let client = Client::new(base, token.as_deref().map(String::as_str), roots(self.ca.clone())?)?;
+        let client = Client::new(base, token.as_deref().map(String::as_str), self.trust(None)?)?;
         let mut reach = Reach::from(client);
         reach.url.push_str(path);
         Ok(reach)
+    }
+
+    /// Whom to trust: `--ca`, or else the gateway's own certificate if it is known.
+    fn trust(&self, own: Option<&Path>) -> Result<Trust, Failure> {
+        let shown = trust::shown(self.cert.as_deref(), self.key.as_deref())?;
+        Trust::new(self.ca.as_deref().or(own), shown)
     }
 
     fn token(&self, context: &Context) -> Result<Option<Zeroizing<String>>, Failure> {
@@ -281,26 +302,9 @@ impl ClientFlags {
     }
 }
 
-/// The certificate with which the workspace's gateway shows itself. What it was told by flags or its own
-/// environment cannot be known; the file is what is left.
-fn own_certificate(root: &Path) -> Option<PathBuf> {
-    let tls = Effective::load(root, Vec::new()).ok()?.settings.tls;
-    tls.certificate.map(|path| root.join(path))
-}
-
-fn roots(path: Option<PathBuf>) -> Result<Option<RootCerts>, Failure> {
-    let Some(path) = path else { return Ok(None) };
-    let bytes = read_input(&path, limits::WORKSPACE_FILE.bytes_max)?;
-    let mut certificates: Vec<Certificate<'static>> = Vec::new();
-    for item in parse_pem(&bytes) {
-        if let Ok(PemItem::Certificate(certificate)) = item {
-            certificates.push(certificate);
-        }
-    }
-    if certificates.is_empty() {
-        return Err(Failure(format!("{}: has no certificate in PEM form", path.display())));
-    }
-    Ok(Some(RootCerts::new_with_certs(&certificates)))
+/// The workspace's own gateway, by a name that its certificate is for.
+fn base_of(address: SocketAddr, certificate: Option<&Path>) -> Base {
+    Base::of(address, certificate.is_some(), certificate.and_then(trust::told).as_ref())
 }
 
 /// Where the workspace is served, if it is.
@@ -313,11 +317,11 @@ pub(super) fn own_address(context: &Context) -> Result<Option<SocketAddr>, Failu
 
 pub(super) fn workspace_flag(context: &Context) -> String {
     let root = context.workspace.root();
-    if root == Path::new(".") { String::new() } else { format!(" --workspace {}", root.display()) }
+    if root == Path::new(".") { String::new() } else { format!(" --workspace {}", shell::word(root)) }
 }
 
 impl Client {
-    fn new(base: Base, token: Option<&str>, roots: Option<RootCerts>) -> Result<Self, Failure> {
+    fn new(base: Base, token: Option<&str>, trust: Trust) -> Result<Self, Failure> {
         let authorization = match token {
             Some(token) if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 return Err(Failure::new("that is no token: one begins with hd_ and has no spaces"));
@@ -325,10 +329,7 @@ impl Client {
             Some(token) => Some(Zeroizing::new(format!("Bearer {token}"))),
             None => None,
         };
-        let mut tls = TlsConfig::builder();
-        if let Some(roots) = roots {
-            tls = tls.root_certs(roots);
-        }
+        let shows_certificate = trust.shows_certificate();
         let config = ureq::Agent::config_builder()
             .timeout_connect(Some(Duration::from_secs(limits::CLIENT_CONNECT_S)))
             .timeout_global(Some(Duration::from_secs(limits::CLIENT_REQUEST_S)))
@@ -338,20 +339,21 @@ impl Client {
             // A proxy that the environment names is for the world, not for this machine.
             .proxy(if base.is_here { None } else { ureq::Proxy::try_from_env() })
             .user_agent(concat!("handoffd/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls.build())
+            .tls_config(trust.config())
             .build();
-        Ok(Self { agent: config.into(), base: base.text, authorization })
+        Ok(Self { agent: config.into(), base: base.text, authorization, shows_certificate })
     }
 
     /// A client for what needs no token of the workspace's own gateway.
     pub(super) fn of_workspace(root: &Path, address: SocketAddr) -> Result<Self, Failure> {
         let certificate = own_certificate(root);
-        Self::new(Base::of(address, certificate.is_some()), None, roots(certificate)?)
+        let trust = ClientFlags::default().trust(certificate.as_deref())?;
+        Self::new(base_of(address, certificate.as_deref()), None, trust)
     }
 
     /// A client for a gateway in this process.
     pub(super) fn here(address: SocketAddr, token: &str) -> Result<Self, Failure> {
-        Self::new(Base::of(address, false), Some(token), None)
+        Self::new(Base::of(address, false, None), Some(token), Trust::default())
     }
 
     pub(super) fn base(&self) -> &str {
@@ -473,7 +475,20 @@ impl Client {
     }
 
     fn unanswered(&self, error: &ureq::Error) -> Trouble {
+        const GIVE: &str =
+            "give one that it trusts with --cert and --key, or in HANDOFFD_CERT and HANDOFFD_KEY";
         let base = &self.base;
+        match Shut::of(error) {
+            Some(Shut::Ours(why)) => return Trouble::Shut(format!("{base} {why}; {GIVE}")),
+            Some(Shut::Theirs(why)) => {
+                return Trouble::Shut(format!(
+                    "{base} cannot be trusted: {}; name it as its certificate does, or give the certificate of whoever signed \
+                     it with --ca",
+                    plain_line(&why)
+                ));
+            }
+            None => {}
+        }
         match error {
             ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                 Trouble::Refused(format!(
@@ -486,15 +501,15 @@ impl Client {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
                 Trouble::Told { status: 400, why: "--url is not a URL that can be used".to_owned() }
             }
-            ureq::Error::Rustls(_) | ureq::Error::Tls(_) => Trouble::Told {
-                status: 500,
-                why: format!(
-                    "{base} cannot be trusted: {}; name it as its certificate does, or give the certificate with --ca",
-                    plain_line(&error.to_string())
-                ),
-            },
             ureq::Error::Timeout(_) => Trouble::Lost(format!("{base} does not answer in time")),
-            other => Trouble::Lost(format!("{base} did not answer: {}", plain_line(&other.to_string()))),
+            other => {
+                let mut why = format!("{base} did not answer: {}", plain_line(&other.to_string()));
+                // It says so, but it may hang up before that is read.
+                if !self.shows_certificate && base.starts_with("https://") {
+                    why.push_str(&format!("; if it asks for a client certificate, {GIVE}"));
+                }
+                Trouble::Lost(why)
+            }
         }
     }
 }
@@ -530,7 +545,7 @@ mod tests {
 
     #[test]
     fn a_token_is_in_no_debug_output_and_no_error() {
-        let flags = ClientFlags { url: None, token: Some("hd_adm_x y".parse().unwrap()), ca: None };
+        let flags = ClientFlags { token: Some("hd_adm_x y".parse().unwrap()), ..ClientFlags::default() };
         assert!(!format!("{flags:?}").contains("hd_adm"));
         let fault = Client::here("127.0.0.1:1".parse().unwrap(), "hd_adm_x y").unwrap_err();
         assert!(!fault.0.contains("hd_adm"), "{fault:?}");

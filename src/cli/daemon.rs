@@ -10,10 +10,10 @@ use super::{Failure, notify};
 use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
-use crate::gateway::{Bell, Gateway, Opening, Put, RuleKeeper, Starting, Watch};
-use crate::http::{App, Listening, Metrics, listen, look_at_condition};
+use crate::gateway::{Gateway, Opening, Put, RuleKeeper, Starting, Watch};
+use crate::http::{App, Listening, Metrics, Renewed, listen, look_at_condition};
 use crate::limits;
-use crate::os::clock;
+use crate::os::{clock, files};
 use crate::policy::Workspace;
 use crate::promotion::AutomaticRollback;
 use crate::settings::{PolicyApproval, PolicyReload, Promotion, Settings};
@@ -65,7 +65,9 @@ impl Daemon {
         if let Some(pending) = rules.pending() {
             tracing::error!(digest = %pending.digest(), "the files are not the policy set in force; nothing is decided until an operator says yes to them, or they are put back");
         }
-        let app = App::new(gateway, rules, settings, metrics, listening.address())?;
+        let app = App::new(gateway, rules, settings, metrics, &listening)?;
+        show_certificate(&app)
+            .map_err(|error| Failure(format!("the certificate cannot be shown: {error}")))?;
         Ok(Self { app, listening, workspace: workspace.clone(), admin })
     }
 
@@ -91,7 +93,15 @@ impl Daemon {
             drop_bodies(self.app.clone(), keep)?;
         }
         watch_condition(self.app.clone())?;
-        self.run_until(|| signals(bell), greet)
+        follow_certificates(self.app.clone())?;
+        let app = self.app.clone();
+        let hung_up = move || {
+            bell.ring();
+            if let Some(certificates) = &app.certificates {
+                certificates.ask();
+            }
+        };
+        self.run_until(|| signals(hung_up), greet)
     }
 
     /// Serves until `stop` is ready; then finishes what is under way, leaves a checkpoint and gives the workspace
@@ -148,8 +158,8 @@ fn look_after_those_alone(app: Arc<App>, runtime: tokio::runtime::Handle) -> std
     std::thread::Builder::new().name("alone".into()).spawn(look).map(drop)
 }
 
-/// Ready when a signal says stop. SIGHUP has the rules read again, or says that the terminal is gone.
-fn signals(bell: Bell) -> std::io::Result<impl Future<Output = ()>> {
+/// Ready when a signal says stop. SIGHUP has the rules and the certificates read again, or says that the terminal is gone.
+fn signals(hung_up: impl Fn() + Send + 'static) -> std::io::Result<impl Future<Output = ()>> {
     let mut hang_up = signal(SignalKind::hangup())?;
     let began_at_terminal = is_at_terminal();
     let (tell, told) = tokio::sync::oneshot::channel::<()>();
@@ -159,7 +169,7 @@ fn signals(bell: Bell) -> std::io::Result<impl Future<Output = ()>> {
                 let _ = tell.send(());
                 return;
             }
-            bell.ring();
+            hung_up();
         }
     });
     let stop = told_to_stop()?;
@@ -251,6 +261,33 @@ fn follow_shared(app: Arc<App>) -> Result<(), Failure> {
         }
     };
     std::thread::Builder::new().name("shared-rules".into()).spawn(follow)?;
+    Ok(())
+}
+
+/// Leaves the certificate in force where the commands on this machine look for it; nothing where there is none.
+fn show_certificate(app: &App) -> std::io::Result<()> {
+    let path = app.gateway().files().served_certificate();
+    match &app.certificates {
+        Some(certificates) => certificates.show_at(&path),
+        None => files::remove(&path),
+    }
+}
+
+/// Takes up certificates that were replaced.
+fn follow_certificates(app: Arc<App>) -> Result<(), Failure> {
+    let Some(certificates) = app.certificates.clone() else { return Ok(()) };
+    let follow = move || {
+        loop {
+            std::thread::sleep(Duration::from_millis(limits::RELOAD_GLANCE_MS));
+            if certificates.look() == Renewed::Changed {
+                tracing::info!("changed certificates are in force for new connections");
+                if let Err(error) = show_certificate(&app) {
+                    tracing::error!(%error, "commands on this machine do not know the new certificate");
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("certificates".into()).spawn(follow)?;
     Ok(())
 }
 

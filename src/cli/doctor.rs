@@ -8,6 +8,7 @@ mod disk;
 mod keys;
 mod ledger;
 mod rules;
+mod serving;
 
 use std::path::Path;
 
@@ -115,8 +116,10 @@ impl<'c> Ground<'c> {
 /// Looks at one thing; returns what to say if nothing was found.
 type Check = fn(&Ground<'_>, &mut Findings) -> String;
 
-const CHECKS: [(&str, Check); 16] = [
+const CHECKS: [(&str, Check); 18] = [
     ("settings", rules::settings),
+    ("certificates", serving::certificates),
+    ("sink", serving::sink),
     ("policies", rules::policies),
     ("routes", rules::routes),
     ("delegation", rules::delegation),

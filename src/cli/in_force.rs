@@ -2,24 +2,25 @@
 
 use serde_json::Value as Json;
 
-use super::client::{Ask, ClientFlags, Trouble};
+use super::client::{Ask, Client, Trouble};
 use super::{Context, Exit, Failure, place};
 use crate::gateway::Part;
 use crate::json::printable;
 use crate::os::clock;
+use crate::settings::{Effective, PolicyReload};
 
 /// Has the workspace's gateway read its files again, and waits until the ledger has what changed. Nothing to do
 /// where none runs: the next one starts with the files as they are. `part` is what was changed, and `counted` is whether the
 /// token that this command shows counted before.
 pub(super) fn put_in_force(
     context: &Context,
-    flags: &ClientFlags,
+    gateway: Option<&Client>,
     part: Part,
     counted: bool,
 ) -> Result<Exit, Failure> {
-    let Some(client) = flags.own(context)? else { return Ok(Exit::Done) };
+    let Some(client) = gateway else { return Ok(Exit::Done) };
     let target = format!("/v1/reload?part={}", part.name());
-    match client.ask_patiently(Ask::Post(None), &target, context) {
+    let trouble = match client.ask_patiently(Ask::Post(None), &target, context) {
         Ok(reply) => {
             let broken = reply.body.get("broken").and_then(Json::as_array);
             for other in broken.into_iter().flatten() {
@@ -31,14 +32,27 @@ pub(super) fn put_in_force(
                     text("why")
                 ));
             }
-            Ok(Exit::Done)
+            return Ok(Exit::Done);
         }
         // The gateway watches the files too, and was faster: it no longer knows the token that was just revoked.
-        Err(Trouble::Told { status: 401, .. }) if counted && !own_token_counts(context)? => Ok(Exit::Done),
-        Err(trouble) => {
+        Err(Trouble::Told { status: 401, .. }) if counted && !own_token_counts(context)? => {
+            return Ok(Exit::Done);
+        }
+        Err(trouble) => trouble,
+    };
+    let base = client.base();
+    match trouble {
+        // It cannot be asked by this command, and still reads what changes.
+        Trouble::Shut(why) | Trouble::Lost(why) if reads_by_itself(context) => {
+            context.printer.note(&format!("the file is changed; the gateway could not be told: {why}"));
+            context.printer.note(&format!(
+                "the gateway at {base} looks at the file by itself, several times a second, and goes by it; /readyz says if it cannot"
+            ));
+            Ok(Exit::Done)
+        }
+        trouble => {
             context.printer.error(&format!(
-                "the file is changed, but it is not known whether the gateway at {} goes by it: {trouble}",
-                client.base()
+                "the file is changed, but it is not known whether the gateway at {base} goes by it: {trouble}"
             ));
             context
                 .printer
@@ -46,6 +60,12 @@ pub(super) fn put_in_force(
             Ok(Exit::Unavailable)
         }
     }
+}
+
+/// As far as this command can know: the gateway may have been told otherwise by its own environment.
+fn reads_by_itself(context: &Context) -> bool {
+    let effective = Effective::load(context.workspace.root(), Vec::new());
+    effective.is_ok_and(|effective| effective.settings.policy.reload == PolicyReload::Auto)
 }
 
 /// Does the token in memory/admin.token count, as the files are now?

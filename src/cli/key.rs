@@ -91,6 +91,8 @@ impl KeyCommand {
         if client.is_remote() {
             return self.run_elsewhere(context, client);
         }
+        // Before anything is changed: wrong flags are nobody's business then.
+        let gateway = if matches!(self, Self::List) { None } else { client.own(context)? };
         match self {
             Self::Add(add) => add.run(context)?,
             Self::List => {
@@ -100,7 +102,7 @@ impl KeyCommand {
             }
             Self::Remove(remove) => remove.run(context)?,
         }
-        put_in_force(context, client, Part::Keys, false)
+        put_in_force(context, gateway.as_ref(), Part::Keys, false)
     }
 
     fn run_elsewhere(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {

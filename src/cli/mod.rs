@@ -43,6 +43,7 @@ mod receipt;
 mod rollback;
 mod route;
 mod serve;
+mod shell;
 mod sign;
 mod state;
 mod submit;

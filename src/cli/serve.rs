@@ -5,10 +5,10 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::client::workspace_flag;
+use super::client::{GatewayBase, workspace_flag};
 use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
-use super::{Context, Exit, Failure, disk, lacking, logging, place};
+use super::{Context, Exit, Failure, disk, lacking, logging, place, shell};
 use crate::callers::AdminFile;
 use crate::gateway::Starting;
 use crate::ledger::Keeping;
@@ -113,7 +113,6 @@ impl Serve {
 /// Says where it listens and what to try; for people only.
 fn greet(context: &Context, daemon: &Daemon) {
     let address = daemon.address();
-    let scheme = if daemon.app().settings.tls.certificate.is_some() { "https" } else { "http" };
     let digest = daemon.app().rules().digest().to_string();
     tracing::info!(%address, policies = digest, version = env!("CARGO_PKG_VERSION"), "listening");
     let volatile = daemon.app().gateway().keeping() == Keeping::Volatile;
@@ -127,7 +126,14 @@ fn greet(context: &Context, daemon: &Daemon) {
     }
     let root = context.workspace.root();
     let at = |path: &str| {
-        if root == Path::new(".") { path.to_owned() } else { root.join(path).display().to_string() }
+        if root == Path::new(".") { shell::word(Path::new(path)) } else { shell::word(&root.join(path)) }
+    };
+    let certificates = daemon.app().certificates.as_ref().map(|certificates| certificates.loaded());
+    let own = certificates.as_ref().and_then(|loaded| loaded.own.as_ref());
+    let base = GatewayBase::of(address, certificates.is_some(), own).text;
+    let trusting = match certificates {
+        Some(_) => format!(" --cacert {}", at("memory/served.pem")),
+        None => String::new(),
     };
     let (token, workspace) = (at("memory/admin.token"), workspace_flag(context));
     let made = match daemon.admin {
@@ -135,12 +141,12 @@ fn greet(context: &Context, daemon: &Daemon) {
         AdminFile::Kept | AdminFile::Retired => "",
     };
     context.printer.say(&format!(
-        "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{scheme}://{address}{GREEN:#}\n\n  \
+        "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{base}{GREEN:#}\n\n  \
          admin token    {token}{made}\n  \
-         for people     {scheme}://{address}/console, opened with: handoffd console{workspace}\n  \
-         for programs   {scheme}://{address}/openapi.json\n\n\
+         for people     {base}/console, opened with: handoffd console{workspace}\n  \
+         for programs   {base}/openapi.json\n\n\
          Ask for a handoff:\n\n  \
-         curl -s {scheme}://{address}/v1/handoffs -H \"Authorization: Bearer $(cat {token})\" \\\n    \
+         curl -s{trusting} {base}/v1/handoffs -H \"Authorization: Bearer $(cat {token})\" \\\n    \
          -H 'Content-Type: application/json' --data @{}\n\n\
          Stop with Ctrl-C.\n",
         at("docs/examples/taskspec-canonical.json"),

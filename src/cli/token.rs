@@ -71,6 +71,8 @@ impl TokenCommand {
         }
         let files = place::tokens(context)?;
         let counted = own_token_counts(context).unwrap_or(false);
+        // Before anything is changed: wrong flags are nobody's business then.
+        let gateway = if matches!(self, Self::List) { None } else { client.own(context)? };
         match self {
             Self::New(new) => new.run(context, &files)?,
             Self::List => {
@@ -82,7 +84,7 @@ impl TokenCommand {
             }
             Self::Revoke(revoke) => revoke.run(context, &files)?,
         }
-        put_in_force(context, client, Part::Tokens, counted)
+        put_in_force(context, gateway.as_ref(), Part::Tokens, counted)
     }
 
     fn run_elsewhere(&self, context: &Context, client: &ClientFlags) -> Result<Exit, Failure> {

@@ -96,6 +96,11 @@ impl Files {
         self.memory.join("signed-until.json")
     }
 
+    /// The certificate that the running gateway speaks TLS with; there only if it does.
+    pub fn served_certificate(&self) -> PathBuf {
+        self.memory.join("served.pem")
+    }
+
     pub fn gateway_key(&self) -> PathBuf {
         self.memory.join("gateway.key")
     }

@@ -1,5 +1,6 @@
 //! Is it alive, can it decide, and what can be counted.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,10 +15,12 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::policies::pending_in_words;
+use super::tls::TlsFault;
 use crate::gateway::Part;
 use crate::json::printable;
 use crate::ledger::Keeping;
 use crate::limits;
+use crate::os::clock;
 
 /// `GET /healthz`: the process answers.
 pub(super) async fn alive(_call: Call) -> Answer {
@@ -44,7 +47,7 @@ pub(super) async fn ready(call: Call) -> Answer {
 struct Trouble {
     what: &'static str,
     why: String,
-    hint: &'static str,
+    hint: Cow<'static, str>,
 }
 
 /// What is wrong.
@@ -82,10 +85,10 @@ pub(crate) fn look(app: &App) -> Arc<Condition> {
         return last.clone();
     }
     for Trouble { what, why, hint } in begun(&last.failing, &now.failing) {
-        tracing::error!(what, why = %printable(why), hint, "nothing is decided");
+        tracing::error!(what, why = %printable(why), %hint, "nothing is decided");
     }
     for Trouble { what, why, hint } in begun(&last.degraded, &now.degraded) {
-        tracing::warn!(what, why = %printable(why), hint, "something is wrong, and decisions go on");
+        tracing::warn!(what, why = %printable(why), %hint, "something is wrong, and decisions go on");
     }
     for (before, now) in [(&last.failing, &now.failing), (&last.degraded, &now.degraded)] {
         let over: BTreeSet<_> = begun(now, before).map(|trouble| trouble.what).collect();
@@ -103,7 +106,7 @@ fn begun<'c>(before: &'c [Trouble], now: &'c [Trouble]) -> impl Iterator<Item = 
 
 fn condition(app: &App) -> Condition {
     let (mut failing, mut degraded) = (Vec::new(), Vec::new());
-    let one = |what, why, hint| Trouble { what, why, hint };
+    let one = |what, why, hint: &'static str| Trouble { what, why, hint: hint.into() };
     if let Some(why) = app.gateway.engine().fault() {
         failing.push(one(
             "ledger",
@@ -195,6 +198,9 @@ fn condition(app: &App) -> Condition {
         if let Some(why) = failed.unrecorded {
             degraded.push(one("rules", why, "what changed is put in force when the ledger can be written"));
         }
+    }
+    for TlsFault { why, fix } in app.certificates.iter().flat_map(|tls| tls.faults(clock::now())) {
+        degraded.push(Trouble { what: "tls", why, hint: fix.into() });
     }
     for freeze in app.gateway.engine().freezes().all() {
         // Who and why is not for everybody who may ask whether the gateway is ready.

@@ -22,7 +22,7 @@ use super::pacing::{InPieces, Streams, attend};
 use super::peer::{OfPeer, Peer};
 use super::places::Places;
 use super::socket::Patient;
-use super::tls::acceptor;
+use super::tls::Certificates;
 use crate::limits;
 use crate::settings::Tls;
 
@@ -31,7 +31,7 @@ pub struct Listening {
     listener: std::net::TcpListener,
     address: SocketAddr,
     /// Nothing if it speaks in the clear.
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<Certificates>>,
 }
 
 impl std::fmt::Debug for Listening {
@@ -67,7 +67,10 @@ impl std::error::Error for ListenFault {}
 ///
 /// Certificates are read here, too: a file that is missing is told before anything is opened or promised.
 pub fn listen(address: SocketAddr, tls: &Tls, workspace: &Path) -> Result<Listening, ListenFault> {
-    let tls = acceptor(tls, workspace).map_err(ListenFault::Tls)?;
+    let tls = Certificates::open(tls, workspace).map_err(|faults| {
+        let whys: Vec<String> = faults.into_iter().map(|fault| fault.why).collect();
+        ListenFault::Tls(whys.join("; "))
+    })?;
     let bound = std::net::TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -79,6 +82,11 @@ pub fn listen(address: SocketAddr, tls: &Tls, workspace: &Path) -> Result<Listen
 impl Listening {
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What it speaks TLS with; nothing if it speaks in the clear.
+    pub(super) fn certificates(&self) -> Option<Arc<Certificates>> {
+        self.tls.clone()
     }
 
     /// Serves the API, and `beside` it what another door has, until `stop` is ready; then no more is accepted, and what is under way may finish within the bound.
@@ -137,7 +145,8 @@ impl Listening {
             let service = OfPeer::new(service.clone(), nearby);
             let (streams, closing) = (Streams::default(), closing.subscribe());
             let builder = builder_of(&streams);
-            let (tls, app, patience) = (tls.clone(), app.clone(), server.header_timeout);
+            let (tls, app, patience) =
+                (tls.as_ref().map(|tls| tls.acceptor()), app.clone(), server.header_timeout);
             tokio::spawn(async move {
                 app.metrics.connected();
                 match tls {

@@ -13,6 +13,7 @@ mod audit;
 mod batch;
 mod bodies;
 mod call;
+mod certificate;
 mod console_links;
 mod credential;
 mod door;
@@ -69,6 +70,7 @@ use spans::Exporter;
 
 pub(crate) use approvals::hindrance_to_yes;
 pub(crate) use audit::Verifying;
+pub(crate) use certificate::Certificate;
 pub(crate) use head::weigh;
 pub(crate) use health::look as look_at_condition;
 pub(crate) use inside::{Ask, fault_of};
@@ -78,6 +80,7 @@ pub use openapi::document as openapi_document;
 pub use problem::problems_markdown;
 pub(crate) use problem::{Kind, Problem, say_when_to_come_back};
 pub(crate) use query::decode as percent_decoded;
+pub(crate) use tls::{Certificates, Renewed, TlsFault, load as load_tls, validity as tls_validity};
 pub(crate) use tokens::{describe as describe_token, describe_key};
 
 /// What every request shares.
@@ -105,8 +108,9 @@ pub struct App {
     pub(crate) stopping: watch::Sender<bool>,
     /// One verification at a time.
     verifying: Arc<Semaphore>,
-    /// Where it listens.
+    /// Where it listens, and with which certificates, if with any.
     address: SocketAddr,
+    pub(crate) certificates: Option<Arc<Certificates>>,
     /// Tells webhooks.
     courier: Arc<Courier>,
     /// The model gateway, if there is one.
@@ -119,7 +123,7 @@ impl App {
         rules: RuleKeeper,
         settings: Settings,
         metrics: Arc<Metrics>,
-        address: SocketAddr,
+        listening: &Listening,
     ) -> io::Result<Arc<Self>> {
         let limiter = Limiter::new(&settings.server);
         let probe = Probe::start(gateway.files().probe(), gateway.engine().clone())?;
@@ -146,7 +150,8 @@ impl App {
             condition: ConditionLog::default(),
             stopping: watch::Sender::new(false),
             verifying: Arc::new(Semaphore::new(1)),
-            address,
+            address: listening.address(),
+            certificates: listening.certificates(),
             courier,
             models,
         }))

@@ -119,6 +119,12 @@ pub(crate) fn probe(path: &Path, bytes: usize) -> io::Result<()> {
     result.and(fs::remove_file(path))
 }
 
+/// May this process write a file, or make one in a directory, as far as permissions say?
+pub(crate) fn may_write(path: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+}
+
 /// Tells one state of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {

@@ -342,7 +342,10 @@ fn nearest<'k>(name: &str, candidates: impl Iterator<Item = &'k str>) -> Option<
 /// Variables that belong to the command line, and those that Kubernetes sets in every container beside a
 /// service called `handoffd` or `handoffd-something`: a daemon that stopped at them could not run there.
 fn is_not_ours(name: &str, value: Option<&str>) -> bool {
-    if matches!(name, "HANDOFFD_WORKSPACE" | "HANDOFFD_URL" | "HANDOFFD_TOKEN") {
+    if matches!(
+        name,
+        "HANDOFFD_WORKSPACE" | "HANDOFFD_URL" | "HANDOFFD_TOKEN" | "HANDOFFD_CERT" | "HANDOFFD_KEY"
+    ) {
         return true;
     }
     let is_port = |rest: &str| {

@@ -241,6 +241,8 @@ fn only_variables_that_are_somebody_elses_are_passed_over() {
         "HANDOFFD_WORKSPACE",
         "HANDOFFD_URL",
         "HANDOFFD_TOKEN",
+        "HANDOFFD_CERT",
+        "HANDOFFD_KEY",
         "HANDOFFD_SERVICE_HOST",
         "HANDOFFD_SERVICE_PORT_HTTP",
         "HANDOFFD_PORT_7420_TCP",

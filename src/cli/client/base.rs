@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::http::Certificate;
+
 /// A URL in two: scheme, host and port, and the path below.
 pub(super) fn below(url: &str) -> (&str, &str) {
     let host = url.find("://").map_or(0, |scheme| scheme + 3);
@@ -11,21 +13,25 @@ pub(super) fn below(url: &str) -> (&str, &str) {
 
 /// Scheme, host and port of a gateway.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Base {
-    pub(super) text: String,
+pub(in crate::cli) struct Base {
+    pub(in crate::cli) text: String,
     pub(super) is_https: bool,
     pub(super) is_here: bool,
 }
 
 impl Base {
-    pub(super) fn of(address: SocketAddr, is_https: bool) -> Self {
+    /// A certificate that can be read says by which name.
+    pub(in crate::cli) fn of(address: SocketAddr, is_https: bool, certificate: Option<&Certificate>) -> Self {
         let ip = match address.ip() {
             ip if !ip.is_unspecified() => ip,
             IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
             IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         };
         let scheme = if is_https { "https" } else { "http" };
-        let text = format!("{scheme}://{}", SocketAddr::new(ip, address.port()));
+        let text = match certificate {
+            Some(certificate) => format!("{scheme}://{}:{}", certificate.host(ip), address.port()),
+            None => format!("{scheme}://{}", SocketAddr::new(ip, address.port())),
+        };
         Self { text, is_https, is_here: true }
     }
 
@@ -107,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_gateway_that_listens_everywhere_is_asked_here() {
-        let base = |text: &str| Base::of(text.parse().unwrap(), false).text;
+        let base = |text: &str| Base::of(text.parse().unwrap(), false, None).text;
         assert_eq!(base("0.0.0.0:7420"), "http://127.0.0.1:7420");
         assert_eq!(base("[::]:7420"), "http://[::1]:7420");
         assert_eq!(base("192.0.2.1:7420"), "http://192.0.2.1:7420");

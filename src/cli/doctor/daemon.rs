@@ -2,9 +2,17 @@
 
 use serde_json::Value as Json;
 
-use super::super::client::{Ask, Client};
+use super::super::client::{Ask, Client, Trouble};
 use super::{Findings, Ground};
 use crate::gateway::{Holder, WorkspaceLock};
+use crate::settings::{ClientCertificates, Effective};
+
+/// Then this command may have none that counts, which says nothing about the daemon.
+fn asks_for_certificates(ground: &Ground<'_>) -> bool {
+    let effective = Effective::load(ground.root(), Vec::new());
+    effective
+        .is_ok_and(|effective| effective.settings.tls.client_certificates == ClientCertificates::Required)
+}
 
 pub(super) fn daemon(ground: &Ground<'_>, findings: &mut Findings) -> String {
     let holder = match WorkspaceLock::holder(&ground.files.lock()) {
@@ -20,6 +28,9 @@ pub(super) fn daemon(ground: &Ground<'_>, findings: &mut Findings) -> String {
     let readiness = Client::of_workspace(ground.root(), socket).map(|client| client.ask(Ask::Get, "/readyz"));
     let reply = match readiness {
         Ok(Ok(reply)) => reply,
+        Ok(Err(Trouble::Shut(why) | Trouble::Lost(why))) if asks_for_certificates(ground) => {
+            return findings.skip(&why);
+        }
         Ok(Err(trouble)) => {
             findings.fail(
                 format!("process {pid} holds the workspace and does not answer: {trouble}"),

@@ -112,7 +112,7 @@ fn what_could_not_be_looked_at_is_not_called_good() {
         write(root, ROUTES, "{")
     });
     check(&["key owners", "signing keys"], &|root| write(root, "memory/keyring.json", "{"));
-    check(&["tokens", "clock", "state", "checkpoint"], &|root| {
+    check(&["certificates", "sink", "tokens", "clock", "state", "checkpoint"], &|root| {
         write(root, "handoffd.toml", "[server]\nlistne = 1\n")
     });
     check(&["state", "checkpoint"], &|root| {
@@ -195,6 +195,77 @@ fn a_key_that_ends_later_is_not_found() {
     let (_directory, workspace) = sound();
     add_key(&workspace, "k-2", "user:main", Purpose::Envelope, Some(31 * 86_400));
     assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
+}
+
+/// A certificate for a month and its key, with which the workspace speaks TLS.
+fn with_tls(root: &Path) {
+    make_pair(root, "tls");
+    write(root, "handoffd.toml", "[tls]\ncertificate = \"tls.pem\"\nprivate_key = \"tls.key\"\n");
+}
+
+fn make_pair(root: &Path, name: &str) {
+    let mut command = std::process::Command::new("openssl");
+    command.current_dir(root).args(["req", "-x509", "-nodes", "-days", "30", "-newkey", "ec"]);
+    command.args(["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost"]);
+    command.args(["-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")]);
+    assert!(command.output().unwrap().status.success());
+    set_mode(root, &format!("{name}.key"), 0o600);
+}
+
+#[test]
+fn certificates_that_the_daemon_cannot_use_are_found() {
+    let check = |expected: &str, breakage: &dyn Fn(&Path)| {
+        check(expected, |root, _| {
+            with_tls(root);
+            breakage(root);
+        });
+    };
+    let remove = |root: &Path, name: &str| fs::remove_file(root.join(name)).unwrap();
+    check("certificates: Fail: [tls] certificate: ", &|root| remove(root, "tls.pem"));
+    check("certificates: Fail: [tls] private_key: ", &|root| remove(root, "tls.key"));
+    check("certificates: Fail: [tls] private_key: ", &|root| set_mode(root, "tls.key", 0o644));
+    check("certificates: Fail: [tls] certificate: ", &|root| write(root, "tls.pem", "no certificate"));
+    check("certificates: Fail: [tls] private_key: ", &|root| {
+        make_pair(root, "other");
+        fs::copy(root.join("other.key"), root.join("tls.key")).unwrap();
+    });
+    let (directory, workspace) = sound();
+    with_tls(directory.path());
+    assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
+    let mode = fs::metadata(directory.path().join("tls.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let at = |days: i64| -> Vec<String> {
+        let lines = found(&workspace, |ground| ground.now = ground.now.plus_seconds(days * 86_400));
+        lines.into_iter().filter(|line| line.starts_with("certificates")).collect()
+    };
+    for (days, expected) in [
+        (-1, "certificates: Fail: [tls] certificate: it does not count before "),
+        (21, "certificates: Warn: [tls] certificate: it expires on "),
+        (31, "certificates: Fail: [tls] certificate: it has expired on "),
+    ] {
+        assert!(at(days).len() == 1 && at(days)[0].starts_with(expected), "{days}: {:?}", at(days));
+    }
+    // A third of its time is ten days.
+    assert_eq!(at(19), Vec::<String>::new());
+}
+
+#[test]
+fn a_sink_that_cannot_be_written_is_found() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let check = |expected: &str, path: &str| {
+        check(expected, |root, _| write(root, "handoffd.toml", &format!("[sink]\npath = \"{path}\"\n")));
+    };
+    let below = |name: &str| elsewhere.path().join(name).display().to_string();
+    check("sink: Fail: [sink] path: ", &below("nowhere/lines.jsonl"));
+    fs::create_dir(elsewhere.path().join("lines.jsonl")).unwrap();
+    check("sink: Fail: [sink] path: ", &below("lines.jsonl"));
+    check("sink: Fail: [sink] path: ", "policies/lines.jsonl");
+    // Nobody may write there, whoever runs this.
+    check("sink: Fail: [sink] path: ", "/proc/sys/kernel/lines.jsonl");
+    let (directory, workspace) = sound();
+    write(directory.path(), "handoffd.toml", "[sink]\npath = \"memory/lines.jsonl\"\n");
+    assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
+    assert!(!directory.path().join("memory/lines.jsonl").exists(), "nothing is changed");
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Sink {
     pub fn start(gateway: &Gateway, settings: &SinkSettings) -> io::Result<Option<Self>> {
         let Some(path) = &settings.path else { return Ok(None) };
         let path = gateway.files().workspace().join(path);
-        check_place(&path, gateway.files().workspace())?;
+        Self::check_place(&path, gateway.files().workspace())?;
         let position = remembered(gateway, &path);
         let written = position.as_ref().map_or(0, |position| position.sequence);
         let progress = Arc::new(Mutex::new(Progress { written, ..Progress::default() }));
@@ -87,6 +87,24 @@ impl Sink {
         Ok(Some(Self { progress, stop, thread: Mutex::new(Some(thread)) }))
     }
 
+    /// Files in a workspace belong to its policy set, so a file there that changes all the time would change the set's
+    /// digest all the time.
+    pub fn check_place(path: &Path, workspace: &Path) -> io::Result<()> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (parent, root) = (real(path.parent().unwrap_or(Path::new("/"))), real(workspace));
+        let memory = root.join("memory");
+        if parent.starts_with(&root)
+            && (!parent.starts_with(&memory) || parent.starts_with(memory.join("ledger")))
+        {
+            let message = format!(
+                "[sink] path: {} is where the policy set or the ledger is; take a path in memory/ or outside of the workspace",
+                path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(())
+    }
+
     pub fn progress(&self) -> Progress {
         lock(&self.progress).clone()
     }
@@ -107,24 +125,6 @@ fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
 
 fn position_path(path: &Path) -> PathBuf {
     with_suffix(path, ".position")
-}
-
-/// Files in a workspace belong to its policy set, so a file there that changes all the time would change the set's
-/// digest all the time.
-fn check_place(path: &Path, workspace: &Path) -> io::Result<()> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (parent, root) = (real(path.parent().unwrap_or(Path::new("/"))), real(workspace));
-    let memory = root.join("memory");
-    if parent.starts_with(&root)
-        && (!parent.starts_with(&memory) || parent.starts_with(memory.join("ledger")))
-    {
-        let message = format!(
-            "[sink] path: {} is where the policy set or the ledger is; take a path in memory/ or outside of the workspace",
-            path.display()
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-    }
-    Ok(())
 }
 
 /// Where the last sink stopped. One that speaks of another ledger, or of an entry that this one does not have, as
