@@ -54,6 +54,9 @@ pub const MESSAGE_HANDOFFS_LISTED_MAX: usize = 20;
 /// What is shown of one line of a message that another program has made.
 pub const MESSAGE_LINE_CHARS_MAX: usize = 500;
 
+/// Things that are wrong with a file that one line of the log tells; more are counted.
+pub const MESSAGE_FAULTS_MAX: usize = 5;
+
 /// Messages that were held back by the mention phase and are remembered, so that duplicates are counted; and mentions
 /// that were marked as false positives and are remembered, so that none is counted twice.
 pub const SHADOW_CLAIMS_MAX: usize = 10_000;

@@ -57,7 +57,7 @@ impl fmt::Display for TokenFault {
         match self {
             Self::Io { path, why } => write!(f, "{} {why}", path.display()),
             Self::Broken { path, faults } => {
-                write!(f, "{} is broken, so no token counts", path.display())?;
+                write!(f, "{} is broken", path.display())?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
             }
             Self::Refused(fault) => write!(f, "{fault}"),

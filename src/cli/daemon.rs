@@ -59,8 +59,11 @@ impl Daemon {
         if let Some(torn) = gateway.torn() {
             tracing::warn!(bytes = torn.bytes, file = %torn.file.display(), "a crash had left something behind the last commit; it was never acknowledged");
         }
-        let (_, admin) =
-            gateway.tokens().ensure_admin(clock::now()).map_err(|fault| Failure(fault.to_string()))?;
+        // A start has no tokens to go on with.
+        let (_, admin) = gateway
+            .tokens()
+            .ensure_admin(clock::now())
+            .map_err(|fault| Failure(format!("nobody can be let in, so nothing is served: {fault}")))?;
         let rules = RuleKeeper::start(workspace.clone(), &gateway, starting).map_err(Failure)?;
         if let Some(pending) = rules.pending() {
             tracing::error!(digest = %pending.digest(), "the files are not the policy set in force; nothing is decided until an operator says yes to them, or they are put back");
@@ -233,7 +236,7 @@ fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
                 }
             }
             if let Some(failed) = reloaded.failed {
-                tracing::error!(why = %crate::json::printable(&failed.why()), "changed rules are not in force; the ones before them are");
+                tracing::error!(why = %crate::json::in_one_line(&failed.why()), "changed rules are not in force; the ones before them are");
             }
         }
     };
@@ -252,7 +255,7 @@ fn follow_shared(app: Arc<App>) -> Result<(), Failure> {
             if differs != said {
                 match &differs {
                     Some(why) => {
-                        tracing::error!(why = %crate::json::printable(why), "nothing is decided here")
+                        tracing::error!(why = %crate::json::in_one_line(why), "nothing is decided here")
                     }
                     None => tracing::info!("the rules here are those in force"),
                 }

@@ -17,7 +17,7 @@ use super::handoffs::json_response;
 use super::policies::pending_in_words;
 use super::tls::TlsFault;
 use crate::gateway::Part;
-use crate::json::printable;
+use crate::json::in_one_line;
 use crate::ledger::Keeping;
 use crate::limits;
 use crate::os::clock;
@@ -85,10 +85,10 @@ pub(crate) fn look(app: &App) -> Arc<Condition> {
         return last.clone();
     }
     for Trouble { what, why, hint } in begun(&last.failing, &now.failing) {
-        tracing::error!(what, why = %printable(why), %hint, "nothing is decided");
+        tracing::error!(what, why = %in_one_line(why), %hint, "nothing is decided");
     }
     for Trouble { what, why, hint } in begun(&last.degraded, &now.degraded) {
-        tracing::warn!(what, why = %printable(why), %hint, "something is wrong, and decisions go on");
+        tracing::warn!(what, why = %in_one_line(why), %hint, "something is wrong, and decisions go on");
     }
     for (before, now) in [(&last.failing, &now.failing), (&last.degraded, &now.degraded)] {
         let over: BTreeSet<_> = begun(now, before).map(|trouble| trouble.what).collect();

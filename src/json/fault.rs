@@ -114,6 +114,25 @@ pub(crate) fn printable_up_to(chars_max: usize, text: &str) -> String {
     out
 }
 
+/// A message of several lines in one, for a log: the first line says what it is about, and each of the others is one thing
+/// that is wrong. Of many, so many are told and the rest is counted.
+pub(crate) fn in_one_line(text: &str) -> String {
+    let line = |line: &str| printable_up_to(crate::limits::MESSAGE_LINE_CHARS_MAX, line);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut out = lines.next().map(line).unwrap_or_default();
+    let faults: Vec<&str> = lines.collect();
+    let told = faults.iter().take(crate::limits::MESSAGE_FAULTS_MAX);
+    for (n, fault) in told.enumerate() {
+        out.push_str(if n == 0 { ": " } else { "; " });
+        out.push_str(&line(fault));
+    }
+    let more = faults.len().saturating_sub(crate::limits::MESSAGE_FAULTS_MAX);
+    if more > 0 {
+        out.push_str(&format!("; and {more} more"));
+    }
+    out
+}
+
 /// Can it make a text read as another one? So do characters that turn the direction of what follows, that break a line,
 /// that are drawn as nothing at all (Unicode's default ignorable code points, with the fillers of Hangul and of Braille),
 /// and spaces that are not U+0020.

@@ -18,7 +18,7 @@ mod reader;
 
 pub use document::{Document, Items, Members, Value};
 pub use fault::{BodyFault, BodyFaultKind, Position};
-pub(crate) use fault::{escaped, is_hidden, printable, printable_up_to};
+pub(crate) use fault::{escaped, in_one_line, is_hidden, printable, printable_up_to};
 pub(crate) use reader::plain_bytes;
 pub use reader::{Bounds, read};
 

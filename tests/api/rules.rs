@@ -28,6 +28,52 @@ fn loads(daemon: &Daemon) -> Vec<Json> {
 }
 
 #[test]
+fn what_is_wrong_with_a_changed_file_is_one_line_of_the_log_and_what_holds_is_said() {
+    let daemon = Daemon::new();
+    let routes = json!({"routes": {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}, "d": {"x": 1}}, "y": 1});
+    write(&daemon.path("policies/routes.json"), routes.to_string());
+    let line = eventually("it is logged", || {
+        let log = daemon.log();
+        log.lines().find(|line| line.contains("changed rules are not in force")).map(str::to_owned)
+    });
+    let why = serde_json::from_str::<Json>(&line).unwrap()["why"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("the policy set is broken: policies/routes.json"), "{why}");
+    assert!(why.ends_with(" more") && why.contains("; and "), "{why}");
+    assert!(!why.contains("\\u{") && !why.contains('…') && !why.contains('\n'), "{why}");
+    write(&daemon.path("policies/routes.json"), "{\n\"routes\": 1 1}");
+    eventually("so is where it is", || daemon.log().contains("(line 2, column 13)").then_some(()));
+    write(&daemon.path("policies/routes.json"), include_str!("../../policies/routes.json"));
+
+    // Tokens as they were still count, and nobody says otherwise.
+    let good = fs::read_to_string(daemon.path("memory/tokens.json")).unwrap();
+    write(&daemon.path("memory/tokens.json"), "{");
+    let why = eventually("the broken tokens are seen", || {
+        let ready = daemon.get("/readyz").json();
+        let of = ready["degraded"].as_array().unwrap().first().cloned();
+        of.filter(|one| one["why"].as_str().unwrap().contains("tokens.json"))
+    });
+    assert!(!why["why"].as_str().unwrap().contains("no token counts"), "{why}");
+    assert!(why["hint"].as_str().unwrap().contains("tokens stay in force as they were"), "{why}");
+    assert_eq!(daemon.get("/v1/state").status, 200);
+    write(&daemon.path("memory/tokens.json"), good);
+}
+
+#[test]
+fn a_start_with_broken_tokens_says_that_nobody_can_be_let_in() {
+    let mut daemon = Daemon::new();
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    write(&daemon.path("memory/tokens.json"), "{");
+    let output = daemon.cli(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("nobody can be let in, so nothing is served") && said.contains("tokens.json"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_good_edit_is_in_force_and_a_bad_one_is_not_and_everybody_sees_it() {
     let daemon = Daemon::new();
     let first = digest(&daemon);
