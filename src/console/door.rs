@@ -13,7 +13,7 @@ use super::frame::{Frame, Who, problem_page, see_other};
 use super::tree::Extent;
 use super::{Console, acts, assets, export, live, login, pages, verification};
 use crate::callers::{Act, Look, Session};
-use crate::http::{Ask, Kind, Problem, percent_decoded, say_when_to_come_back, weigh};
+use crate::http::{Ask, Kind, Problem, examine_head, percent_decoded, say_when_to_come_back};
 use crate::os::clock;
 use crate::proposal::Proposal;
 use crate::timestamp::Timestamp;
@@ -126,8 +126,9 @@ async fn answer(console: Arc<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let now = clock::now();
     let outside = |problem: &Problem| problem_page(Frame::outside("", now), problem);
-    if let Err(problem) = weigh(&parts, console.app.settings.server.header_bytes_max) {
-        return outside(&problem.hint(TOO_MANY_COOKIES));
+    if let Err(problem) = examine_head(&parts, console.app.settings.server.header_bytes_max) {
+        let is_long = problem.kind() == Kind::HeadTooLarge;
+        return outside(&if is_long { problem.hint(TOO_MANY_COOKIES) } else { problem });
     }
     let unreadable = || Problem::new(Kind::NotFound, "the address is not percent-encoded UTF-8");
     let below = parts.uri.path().strip_prefix("/console").unwrap_or_default();

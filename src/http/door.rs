@@ -18,7 +18,7 @@ use super::call::{Call, RequestBody};
 use super::credential::{Credential, authenticate, missing};
 use super::endpoint::{EVENT_STREAM, Endpoint, Place, Voice};
 use super::endpoints::ENDPOINTS;
-use super::head::weigh;
+use super::head::examine;
 use super::problem::{Kind, Problem, say_when_to_come_back};
 use super::query::{Query, asked_to_wait};
 use super::spans::Span;
@@ -107,7 +107,7 @@ async fn handle(
     trace: Trace,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    weigh(&parts, app.settings.server.header_bytes_max)?;
+    examine(&parts, app.settings.server.header_bytes_max)?;
     let rules = app.rules.current();
     let mut body = RequestBody::Unread(body);
     let (caller, room) = match endpoint.act {
@@ -207,7 +207,8 @@ async fn unknown_path(request: Request) -> Response {
         ENDPOINTS.iter().filter(|endpoint| endpoint.path.starts_with("/v1") == path.starts_with("/v1"));
     let nearest = near
         .min_by_key(|endpoint| distance(endpoint.path, path))
-        .filter(|endpoint| distance(endpoint.path, path) <= 3);
+        // A slip of the hand; in a short path three letters make another word.
+        .filter(|endpoint| distance(endpoint.path, path) <= (path.len() / 3).min(3));
     problem = match nearest {
         _ if path == "/" => problem.hint("/console has pages for people, and /openapi.json lists the rest"),
         Some(endpoint) => problem.hint(format!("did you mean {}?", endpoint.path)),

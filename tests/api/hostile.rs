@@ -192,6 +192,43 @@ fn documents_that_are_deep_or_wide_are_refused() {
 }
 
 #[test]
+fn a_head_that_can_be_read_in_two_ways_is_refused() {
+    let daemon = Daemon::new();
+    let ask = |head: &str, body: &str| {
+        let mut stream = connect(daemon.address);
+        write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        read_reply(&mut BufReader::new(&stream)).unwrap()
+    };
+    let bearer = format!("Authorization: Bearer {}", daemon.admin);
+    let json = "Content-Type: application/json";
+    let good = spec("head_0001").to_string();
+    let rpc = r#"{"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "x"}}"#;
+    let refused = [
+        ("GET /healthz HTTP/1.1".to_owned(), ""),
+        ("GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b".to_owned(), ""),
+        ("GET /healthz HTTP/1.0\r\nHost: a\r\nHost: b".to_owned(), ""),
+        (
+            format!(
+                "POST /v1/handoffs HTTP/1.1\r\nHost: a\r\n{bearer}\r\n{json}\r\nContent-Type: text/plain"
+            ),
+            &good,
+        ),
+        (format!("POST /v1/handoffs HTTP/1.1\r\nHost: a\r\n{bearer}\r\n{json}\r\n{json}"), &good),
+        (format!("POST /v1/handoffs HTTP/1.1\r\nHost: a\r\n{bearer}\r\n{bearer}\r\n{json}"), &good),
+        (format!("POST /rpc HTTP/1.1\r\n{bearer}\r\n{json}"), rpc),
+    ];
+    for (head, body) in &refused {
+        let reply = ask(head, body);
+        assert_eq!((reply.status, reply.code().as_str()), (400, "HTTP_HEAD_INVALID"), "{head}: {reply:?}");
+    }
+    let console = ask("GET /console HTTP/1.1", "");
+    assert!(console.status == 400 && console.text().contains("Host"), "{console:?}");
+    assert_eq!(ask("GET /healthz HTTP/1.0", "").status, 200, "before HTTP/1.1 there was no Host");
+    let head = format!("POST /v1/handoffs HTTP/1.1\r\nHost: a\r\n{bearer}\r\n{json}");
+    assert_eq!(ask(&head, &good).status, 201);
+}
+
+#[test]
 fn what_is_no_http_is_no_trouble() {
     let daemon = Daemon::new();
     let mut noise = Vec::new();

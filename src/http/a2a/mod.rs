@@ -92,14 +92,14 @@ pub(super) fn told_in(headers: &HeaderMap) -> Version {
 ///
 /// The status is 200 but for what a client's HTTP library acts on by itself: who it is, and when to come back.
 pub(super) fn refused(problem: Problem, version: Version, traceparent: Option<&str>) -> Response {
-    let status = problem.kind().status();
+    let (kind, status) = (problem.kind(), problem.kind().status());
     let error = error_of(&problem).traced(traceparent);
     let headers = problem.into_response().headers().clone();
     let answer = a2a::failed(&Id::NULL, &error, version);
     let kept = matches!(
         status,
         StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-    );
+    ) || kind == Kind::HeadInvalid;
     let mut response = json_response(if kept { status } else { StatusCode::OK }, &answer);
     for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE] {
         if let Some(value) = headers.get(&name) {
@@ -117,6 +117,7 @@ fn error_of(problem: &Problem) -> RpcError {
         Kind::MediaType => ErrorCode::ContentTypeNotSupported,
         Kind::QueryInvalid
         | Kind::UriTooLong
+        | Kind::HeadInvalid
         | Kind::HeadTooLarge
         | Kind::TooLarge
         | Kind::RequestInvalid

@@ -66,6 +66,7 @@ fn rpc(path: &'static str, id: &'static str) -> Endpoint {
             json(200, "RpcAnswer", "The answer, or the answers; a stream of them where that was asked for"),
             text(200, "text/event-stream", "Answers as they come"),
             nothing(202, "Nothing to answer: all that was sent were notifications"),
+            json(400, "RpcAnswer", "A header is missing, or there twice"),
             json(401, "RpcAnswer", "No token, or one that does not count"),
             json(429, "RpcAnswer", "Too many requests from this caller; wait as long as Retry-After says"),
             json(503, "RpcAnswer", "It cannot be answered now; try again"),
