@@ -1,4 +1,7 @@
 //! `/openapi.json`, made from the table of endpoints and from the schemas that the product validates with.
+//!
+//! `answers.json` has answers that a daemon gave to the tests, by operation and status: `tests/api/contract.rs` writes those
+//! that are missing, and holds all of them against the schemas.
 
 use std::sync::OnceLock;
 
@@ -12,6 +15,7 @@ use super::call::Call;
 use super::endpoint::{Answer, Content, Endpoint, Form, Parameter, Place, Voice};
 use super::endpoints::ENDPOINTS;
 use super::schemas::SCHEMAS;
+use crate::callers::{KEY_ID_HEADER, NONCE_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 
 /// `GET /openapi.json`.
 pub(super) async fn show(_call: Call) -> Answer {
@@ -22,11 +26,12 @@ pub(super) async fn show(_call: Call) -> Answer {
 
 /// The whole document.
 pub fn document() -> Json {
+    let answers: Json = serde_json::from_str(include_str!("answers.json")).unwrap_or_default();
     let mut paths: Map<String, Json> = Map::new();
     for endpoint in ENDPOINTS.iter() {
         let methods = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         if let Some(methods) = methods.as_object_mut() {
-            methods.insert(endpoint.method.as_str().to_ascii_lowercase(), operation(endpoint));
+            methods.insert(endpoint.method.as_str().to_ascii_lowercase(), operation(endpoint, &answers));
         }
     }
     let mut schemas = Map::new();
@@ -46,11 +51,67 @@ pub fn document() -> Json {
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "A token that `handoffd token new` made"},
-            },
+            "securitySchemes": security_schemes(),
         },
     })
+}
+
+/// The headers of a signed request, which only count together: the scheme's name, the header, and what is in it.
+const SIGNED: [(&str, &str, &str); 4] = [
+    (
+        "signedKeyId",
+        KEY_ID_HEADER,
+        "The id of a key of purpose `request`; with the other three instead of a token",
+    ),
+    ("signedNonce", NONCE_HEADER, "8 to 128 of `A-Z a-z 0-9 . _ : -`, never used before with this key"),
+    (
+        "signedTimestamp",
+        TIMESTAMP_HEADER,
+        "When it was signed, RFC 3339, within 120 seconds of the gateway's clock",
+    ),
+    (
+        "signature",
+        SIGNATURE_HEADER,
+        "Lower-case hex HMAC-SHA256 or Ed25519 over the canonical JSON of bodyDigest, keyId, method, nonce, path and timestamp \
+         (docs/api.md)",
+    ),
+];
+
+fn security_schemes() -> Json {
+    let token =
+        json!({"type": "http", "scheme": "bearer", "description": "A token that `handoffd token new` made"});
+    let mut schemes = json!({"token": token});
+    for (scheme, name, description) in SIGNED {
+        set(
+            &mut schemes,
+            scheme,
+            json!({"type": "apiKey", "in": "header", "name": name, "description": description}),
+        );
+    }
+    schemes
+}
+
+/// A token, or all that a signed request has.
+fn security() -> Json {
+    let signed: Map<String, Json> =
+        SIGNED.iter().map(|(scheme, ..)| ((*scheme).to_owned(), json!([]))).collect();
+    json!([{"token": []}, signed])
+}
+
+/// The headers that an answer of a status has beside those of every answer.
+fn headers(endpoint: &Endpoint, status: &str) -> Option<Json> {
+    let (name, description) = match status {
+        "201" => ("Location", located(endpoint)?),
+        "401" => ("WWW-Authenticate", "How to say who asks: `Bearer`"),
+        "429" | "503" => ("Retry-After", "Ask again after so many seconds"),
+        _ => return None,
+    };
+    let schema = if name == "Retry-After" {
+        json!({"type": "integer", "minimum": 1})
+    } else {
+        json!({"type": "string"})
+    };
+    Some(json!({name: {"description": description, "required": true, "schema": schema}}))
 }
 
 /// Definitions inside a schema become schemas of their own: references in a document start at its root.
@@ -111,11 +172,18 @@ fn located(endpoint: &Endpoint) -> Option<&'static str> {
     }
 }
 
-fn operation(endpoint: &Endpoint) -> Json {
+fn operation(endpoint: &Endpoint, answers: &Json) -> Json {
     let mut replies: Map<String, Json> = Map::new();
     for reply in &endpoint.answers {
         let content = match reply.content {
-            Content::Json(schema) => json!({"application/json": {"schema": reference(schema)}}),
+            Content::Json(schema) => {
+                let mut shown = json!({"schema": reference(schema)});
+                let answer = answers.get(endpoint.id).and_then(|of| of.get(reply.status.to_string()));
+                if let Some(answer) = answer {
+                    set(&mut shown, "example", answer.clone());
+                }
+                json!({"application/json": shown})
+            }
             Content::Problem => json!({"application/problem+json": {"schema": reference("Problem")}}),
             Content::Text(media) => json!({media: {"schema": {"type": "string"}}}),
             Content::Nothing => json!({}),
@@ -128,14 +196,7 @@ fn operation(endpoint: &Endpoint) -> Json {
             all.extend(more.clone());
             continue;
         }
-        let mut shown = json!({"description": reply.description, "content": content});
-        if let Some(what) = located(endpoint).filter(|_| reply.status == 201) {
-            set(
-                &mut shown,
-                "headers",
-                json!({"Location": {"description": what, "schema": {"type": "string"}}}),
-            );
-        }
+        let shown = json!({"description": reply.description, "content": content});
         replies.insert(reply.status.to_string(), shown);
     }
     for (status, description) in shared_problems(endpoint) {
@@ -146,6 +207,13 @@ fn operation(endpoint: &Endpoint) -> Json {
             set(content, "application/problem+json", json!({"schema": reference("Problem")}));
         }
     }
+    for (status, reply) in &mut replies {
+        // `/readyz` says with 503 how it is, and not when to ask again.
+        let is_health = endpoint.act.is_none() && status == "503";
+        if let Some(headers) = headers(endpoint, status).filter(|_| !is_health) {
+            set(reply, "headers", headers);
+        }
+    }
     let mut operation = json!({
         "operationId": endpoint.id,
         "tags": [endpoint.tag],
@@ -154,7 +222,7 @@ fn operation(endpoint: &Endpoint) -> Json {
         "responses": replies,
     });
     if endpoint.act.is_some() {
-        set(&mut operation, "security", json!([{"token": []}]));
+        set(&mut operation, "security", security());
     }
     if !endpoint.parameters.is_empty() {
         set(&mut operation, "parameters", endpoint.parameters.iter().map(parameter).collect());

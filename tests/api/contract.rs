@@ -1,6 +1,9 @@
 //! Is an answer what `/openapi.json` says it can be?
+//!
+//! `UPDATE=1 cargo test --test api` also keeps the first answer of each kind in `src/http/answers.json`, where the document
+//! has none of it: its examples. One whose shape is no longer right is taken out of that file by hand, and made again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 use serde_json::{Value as Json, json};
@@ -44,6 +47,12 @@ impl Contract {
         };
         let answer = &operation["responses"][reply.status.to_string()];
         assert!(answer.is_object(), "status {} is not documented: {request:?} -> {reply:?}", reply.status);
+        for (name, header) in answer["headers"].as_object().into_iter().flatten() {
+            let is_there = reply.header(name).is_some_and(|value| {
+                header["schema"]["type"] != "integer" || value.parse::<u32>().is_ok_and(|value| value > 0)
+            });
+            assert!(is_there, "{name} is documented: {request:?} -> {reply:?}");
+        }
         if reply.body.is_empty() && answer["content"] == json!({}) {
             return;
         }
@@ -51,10 +60,32 @@ impl Contract {
         assert!(content.is_object(), "{kind} is not documented: {request:?} -> {reply:?}");
         if let Some(schema) = content["schema"]["$ref"].as_str() {
             self.validate(schema.trim_start_matches("#/components/schemas/"), &reply.json());
+            let is_missing = (200..300).contains(&reply.status) && content["example"].is_null();
+            if is_missing && std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
+                keep_example(operation["operationId"].as_str().unwrap(), reply);
+            }
         }
     }
 
-    fn validate(&self, schema: &str, value: &Json) {
+    /// Every success answer in JSON: the operation's id, the status, the schema and the example.
+    pub(crate) fn successes(&self) -> impl Iterator<Item = (String, &str, &Json)> {
+        self.operations().flat_map(|(_, _, operation)| {
+            let id = operation["operationId"].as_str().unwrap();
+            let answers = operation["responses"].as_object().unwrap().iter();
+            let good = answers.filter(|(status, _)| status.starts_with('2'));
+            good.filter_map(move |(status, answer)| {
+                let content = answer["content"].get("application/json")?;
+                let schema = content["schema"]["$ref"].as_str().unwrap();
+                Some((
+                    format!("{id} {status}"),
+                    schema.trim_start_matches("#/components/schemas/"),
+                    &content["example"],
+                ))
+            })
+        })
+    }
+
+    pub(crate) fn validate(&self, schema: &str, value: &Json) {
         let mut validators = self.validators.lock().unwrap();
         let validator = validators.entry(schema.to_owned()).or_insert_with(|| {
             let whole = json!({
@@ -67,6 +98,36 @@ impl Contract {
             panic!("not a {schema}: {error}, at {}: {value}", error.instance_path());
         }
     }
+}
+
+/// Keeps an answer as an example, if it is small and there is none yet. Tests run beside each other, also as processes.
+fn keep_example(operation: &str, reply: &Reply) {
+    const BYTES_MAX: usize = 8 * 1024;
+    let text = reply.text();
+    let is_local = text.contains(std::env::temp_dir().to_str().unwrap());
+    if reply.body.len() > BYTES_MAX || is_local || !is_telling(&reply.json()) {
+        return;
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/answers.json");
+    let turn = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
+    turn.lock().unwrap();
+    let mut all: BTreeMap<String, BTreeMap<String, Json>> =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let of = all.entry(operation.to_owned()).or_default();
+    of.entry(reply.status.to_string()).or_insert_with(|| reply.json());
+    let mut text = serde_json::to_string_pretty(&all).unwrap();
+    text.push('\n');
+    super::harness::write(std::path::Path::new(path), text);
+}
+
+/// Does an answer show what there is to it? A refusal and an empty list do not.
+fn is_telling(answer: &Json) -> bool {
+    let members = answer.as_object().map_or(0, serde_json::Map::len);
+    let is_empty = |list: &Json| list.as_array().is_some_and(Vec::is_empty);
+    let is_empty_list =
+        members <= 3 && answer.as_object().is_some_and(|members| members.values().any(is_empty));
+    let decision = answer.get("decision").or_else(|| answer.pointer("/decisions/0/decision"));
+    !is_empty_list && answer.get("error").is_none() && decision.is_none_or(|decision| decision != "denied")
 }
 
 /// Is this a path of that template?

@@ -58,6 +58,34 @@ fn a_check_says_what_would_be_decided_and_writes_nothing() {
     assert_eq!(daemon.get(&location(&spec("check_0001"))).status, 404);
 }
 
+#[test]
+fn every_answer_has_an_example_that_is_one() {
+    let daemon = Daemon::new();
+    let contract = daemon.contract();
+    let mut lacking = Vec::new();
+    for (answer, schema, example) in contract.successes() {
+        // The document cannot hold itself.
+        if answer == "openapi 200" {
+            continue;
+        }
+        if example.is_null() {
+            lacking.push(answer);
+        } else {
+            contract.validate(schema, example);
+        }
+    }
+    assert!(lacking.is_empty(), "UPDATE=1 cargo test --test api makes examples for {lacking:?}");
+    // A caller shows a token, or signs; what is signed is all four headers.
+    let schemes = &contract.document["components"]["securitySchemes"];
+    for (_, _, operation) in contract.operations() {
+        for choice in operation["security"].as_array().into_iter().flatten() {
+            let names: Vec<&String> = choice.as_object().unwrap().keys().collect();
+            assert!(names.len() == 1 || names.len() == 4, "{names:?}");
+            assert!(names.iter().all(|name| schemes[name.as_str()].is_object()), "{names:?}");
+        }
+    }
+}
+
 /// Every endpoint that reads answers with 200; the shapes are compared with the document on the way.
 #[test]
 fn everything_that_can_be_read_is_read() {
@@ -180,7 +208,15 @@ fn what_is_not_there_is_said_to_be_nowhere() {
         let reply = daemon.get(target);
         assert_eq!((reply.status, reply.code().as_str()), (404, "HTTP_NOT_FOUND"), "{target}");
     }
-    assert_eq!(daemon.get("/v1/handofs").json()["hint"], "did you mean /v1/handoffs?");
+    for (path, hint) in [
+        ("/v1/handofs", "did you mean /v1/handoffs?"),
+        ("/redyz", "did you mean /readyz?"),
+        ("/nope", "GET /openapi.json lists all there are"),
+        ("/x", "GET /openapi.json lists all there are"),
+        ("/v1/nothing-like-it", "GET /openapi.json lists all there are"),
+    ] {
+        assert_eq!(daemon.get(path).json()["hint"], hint, "{path}");
+    }
     let denied = lost_spec("nowhere_0001");
     assert_eq!(daemon.submit(&denied).status, 403);
     assert_eq!(daemon.get(&format!("{}/evidence", location(&denied))).status, 404);
