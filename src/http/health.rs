@@ -104,9 +104,12 @@ fn begun<'c>(before: &'c [Trouble], now: &'c [Trouble]) -> impl Iterator<Item = 
     now.iter().filter(|trouble| before.iter().all(|one| one.what != trouble.what))
 }
 
+fn one(what: &'static str, why: String, hint: impl Into<Cow<'static, str>>) -> Trouble {
+    Trouble { what, why, hint: hint.into() }
+}
+
 fn condition(app: &App) -> Condition {
     let (mut failing, mut degraded) = (Vec::new(), Vec::new());
-    let one = |what, why, hint: &'static str| Trouble { what, why, hint: hint.into() };
     if let Some(why) = app.gateway.engine().fault() {
         failing.push(one(
             "ledger",
@@ -200,7 +203,7 @@ fn condition(app: &App) -> Condition {
         }
     }
     for TlsFault { why, fix } in app.certificates.iter().flat_map(|tls| tls.faults(clock::now())) {
-        degraded.push(Trouble { what: "tls", why, hint: fix.into() });
+        degraded.push(one("tls", why, fix));
     }
     for freeze in app.gateway.engine().freezes().all() {
         // Who and why is not for everybody who may ask whether the gateway is ready.
