@@ -139,7 +139,8 @@ fn start(directory: &Path, state: bool) -> EngineHandle {
     let mut setup = Setup::new(Box::new(log), last, Box::new(RealWorld::default()));
     if state {
         let publisher = Publisher::new(directory.join("state.json"));
-        let follower = StateFollower::start(StateView::empty("gw_bench"), publisher).unwrap();
+        let ledger = Source::files(&directory.join("ledger"));
+        let follower = StateFollower::start(StateView::empty("gw_bench"), publisher, ledger).unwrap();
         setup = setup.followed_by(Box::new(follower));
     }
     EngineHandle::start(setup, history).unwrap()

@@ -80,7 +80,7 @@ impl Adopt {
         // First the policy: if it ends here, the edit is still in the state file and adopting again finds it done.
         replace_public(&path, changed.as_bytes())
             .map_err(|error| Failure(format!("{ROUTES_PATH}: {error}")))?;
-        Publisher::new(files.state()).publish(&view.render())?;
+        Publisher::new(files.state()).publish(|text| view.render_into(text))?;
         let message = format!("adopted into {ROUTES_PATH}; the state file is the ledger's again");
         self.say(context, self.yes.then_some(&adoption), &message);
         Ok(Exit::Done)

@@ -48,7 +48,7 @@ impl StateCommand {
                 let _lock = WorkspaceLock::take(&files.lock(), "handoffd state restore")
                     .map_err(|fault| Failure(fault.to_string()))?;
                 let view = restored(&files, published.as_deref())?;
-                Publisher::new(files.state()).publish(&view.render())?;
+                Publisher::new(files.state()).publish(|text| view.render_into(text))?;
                 let sequence = view.head().sequence;
                 if context.printer.is_json() {
                     context.printer.value(&json!({"restored": true, "sequence": sequence}));

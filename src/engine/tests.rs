@@ -4,7 +4,7 @@ mod ahead;
 mod alone;
 mod beside;
 mod epochs;
-mod failing;
+pub(super) mod failing;
 mod people;
 mod proposing;
 mod remembering;
@@ -30,10 +30,10 @@ const READ: &str = include_str!("../../docs/examples/taskspec-delegated-read.jso
 
 /// A clock that the test moves, and ids that count up.
 #[derive(Clone)]
-struct TestWorld(Arc<AtomicU64>, Arc<AtomicU64>);
+pub(super) struct TestWorld(Arc<AtomicU64>, Arc<AtomicU64>);
 
 impl TestWorld {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Arc::default(), Arc::default())
     }
 
@@ -70,12 +70,12 @@ fn in_force(policies: Arc<PolicySet>, keyring: Keyring) -> Arc<InForce> {
     Arc::new(InForce::of_files(policies, Arc::new(keyring), Vec::new()))
 }
 
-fn candidate(spec: &Json, caller: &str, world: &TestWorld) -> Candidate {
+pub(super) fn candidate(spec: &Json, caller: &str, world: &TestWorld) -> Candidate {
     Candidate::judge(spec.to_string().into(), ruling(caller), world.now()).unwrap()
 }
 
 /// The canonical handoff under another id and key.
-fn handoff(id: &str, key: &str) -> Json {
+pub(super) fn handoff(id: &str, key: &str) -> Json {
     let mut spec: Json = serde_json::from_str(CANONICAL).unwrap();
     spec["handoffId"] = json!(id);
     spec["audit"]["idempotencyKey"] = json!(key);
@@ -105,7 +105,7 @@ fn start(directory: &Path, world: &TestWorld) -> EngineHandle {
 }
 
 /// Waits for what the sequencer does by itself; a test that waits in vain fails.
-fn eventually(mut is: impl FnMut() -> bool) {
+pub(super) fn eventually(mut is: impl FnMut() -> bool) {
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !is() {
         assert!(std::time::Instant::now() < patience, "in vain");
@@ -448,6 +448,7 @@ fn nothing_is_decided_at_or_after_an_expiry_that_it_was_found_to_be_before() {
 }
 
 fn start_with_state(directory: &Path, file: &Path, world: &TestWorld) -> EngineHandle {
+    use crate::ledger::Source;
     use crate::state::{Publisher, StateFollower, rebuild};
     let log = open(directory);
     let (last, head) = (log.last_timestamp(), log.head().sequence);
@@ -459,7 +460,7 @@ fn start_with_state(directory: &Path, file: &Path, world: &TestWorld) -> EngineH
     let (view, _) =
         rebuild("gw_test", Entries::read(directory, 1, head).unwrap(), publisher.read().unwrap().as_deref())
             .unwrap();
-    let follower = StateFollower::start(view, publisher).unwrap();
+    let follower = StateFollower::start(view, publisher, Source::files(directory)).unwrap();
     let setup = Setup::new(Box::new(log), last, Box::new(world.clone())).followed_by(Box::new(follower));
     EngineHandle::start(setup, history()).unwrap()
 }

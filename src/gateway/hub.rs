@@ -1,7 +1,7 @@
 //! Tells those who listen what has become durable, as it does.
 //!
 //! Listeners take at their own pace. What has fallen out of the line for one that is slow is read from the ledger
-//! instead, so nobody is waited for and nothing is kept for them without bound.
+//! instead, so nobody is waited for and nothing is kept for them without bound. So is what was not told in its place.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -173,7 +173,12 @@ impl Listener {
                 continue;
             }
             match self.line.recv().await {
-                Ok(told) => self.ready = told,
+                Ok(heard) => match (heard.told().first(), heard.told().last()) {
+                    (Some(first), Some(last)) if first.entry.sequence > self.next => {
+                        self.through = last.entry.sequence;
+                    }
+                    _ => self.ready = heard,
+                },
                 Err(RecvError::Lagged(_)) => self.through = (self.head)(),
                 Err(RecvError::Closed) => return None,
             }
@@ -189,5 +194,46 @@ impl Listener {
         };
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|error| Err(EntriesFault::Io(std::io::Error::other(error))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{BatchBuilder, Log as _, MemoryLog};
+    use crate::timestamp::Timestamp;
+
+    struct Nobody;
+
+    impl Follower for Nobody {
+        fn durable(&mut self, _entries: &[Entry]) -> Option<Notice> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_listens_hears_every_entry_once_and_in_order_however_they_are_told() {
+        let (mut log, mut batches) = (MemoryLog::new("gw_test"), Vec::new());
+        let hub = Hub::new(Source::Memory(log.store().clone()));
+        let mut listener = hub.listen(1, || 0);
+        for n in 0..5 {
+            let mut batch = BatchBuilder::new("gw_test", log.head(), None);
+            for _ in 0..2 {
+                let stream = serde_json::json!({"stream_id": "task:hs_1:attempt:1", "stream_seq": n});
+                let wire = serde_json::json!({"type": "task.started", "stream": stream});
+                batch.event(wire.to_string(), Timestamp::parse("2026-02-18T19:38:00Z").unwrap());
+            }
+            let batch = batch.seal().unwrap();
+            log.append(log.head(), &batch).unwrap();
+            batches.push(batch.entries().to_vec());
+        }
+        let mut follower = HubFollower { next: Nobody, hub };
+        // The fourth is not told at all.
+        for batch in [0, 2, 1, 4] {
+            follower.durable(&batches[batch]);
+        }
+        for expected in 1..=log.head().sequence {
+            assert_eq!(listener.next().await.unwrap().entry.sequence, expected);
+        }
     }
 }

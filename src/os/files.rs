@@ -135,6 +135,13 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
+impl Stamp {
+    /// The same file with what was written to it, as far as the times tell that can be set.
+    pub(crate) fn holds_what(&self, other: &Self) -> bool {
+        (self.inode, self.bytes, self.modified) == (other.inode, other.bytes, other.modified)
+    }
+}
+
 impl From<fs::Metadata> for Stamp {
     fn from(metadata: fs::Metadata) -> Self {
         let modified = (metadata.mtime(), metadata.mtime_nsec());

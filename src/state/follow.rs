@@ -4,6 +4,9 @@
 //! cost every batch more than the batch itself, so it is published by a thread of its own, at most
 //! [`limits::STATE_INTERVAL_MS`] behind, or nine times as long as a document takes that takes longer;
 //! `ledger.sequence` in it tells how far it goes.
+//!
+//! Entries are taken in one after the other. Should one be missing in what is told, it is read from the ledger: the state
+//! does not stay behind for ever because of a word that was lost.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use super::publish::{Publisher, Replaced};
 use super::snapshot::seal_snapshot;
-use super::view::StateView;
-use crate::ledger::{Entry, Follower, Notice};
+use super::view::{StateFault, StateView};
+use crate::ledger::{Entry, Follower, Notice, Source};
 use crate::limits;
 use crate::proof::Seed;
 
@@ -22,6 +25,10 @@ use crate::proof::Seed;
 #[derive(Debug)]
 pub struct StateFollower {
     shared: Arc<Shared>,
+    /// Where entries are read that were not told.
+    ledger: Source,
+    /// The last entry that was told.
+    told: u64,
     /// Wakes the thread that publishes a large document; one wake-up is enough for any number of batches.
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -41,48 +48,50 @@ impl Drop for StateFollower {
 struct Shared {
     desk: Mutex<Desk>,
     /// Held while a document is written, never while entries are taken in: a large one must not hold up the log.
-    press: Mutex<Press>,
+    press: Mutex<Publisher>,
 }
 
 #[derive(Debug)]
 struct Desk {
     view: StateView,
-    /// An entry that the view could not take in, or why the last publish failed; nothing if all is well.
-    fault: Option<String>,
+    /// Why entries that are durable are not in the view, if some are not. Publishing the view does not make that well.
+    stuck: Option<String>,
+    /// Why the view could not be published the last time.
+    unpublished: Option<String>,
     replaced: bool,
 }
 
-#[derive(Debug)]
-struct Press {
-    publisher: Publisher,
-    /// The document that was published last; its room is used again.
-    text: String,
+impl Desk {
+    /// Takes in those that it does not have yet. Unless they follow on what it has, it takes none.
+    fn take_in(&mut self, entries: &[Entry]) -> Result<(), StateFault> {
+        let has = self.view.head().sequence;
+        entries.iter().filter(|entry| entry.sequence > has).try_for_each(|entry| self.view.apply(entry))
+    }
 }
 
 impl Shared {
     fn publish(&self) {
-        self.publish_with(|_| {});
+        self.publish_with(|_| None::<()>);
     }
 
     /// Publishes the view as it stands, and gives what is made of that very view.
-    fn publish_with<T>(&self, make: impl FnOnce(&StateView) -> T) -> T {
+    fn publish_with<T>(&self, make: impl FnOnce(&StateView) -> Option<T>) -> Option<T> {
         // In this order everywhere, so that a later document is never followed by an earlier one.
         let mut press = lock(&self.press);
-        let Press { publisher, text } = &mut *press;
-        text.clear();
-        let desk = lock(&self.desk);
-        desk.view.render_into(text);
-        let made = make(&desk.view);
-        drop(desk);
-        let published = publisher.publish(text);
+        let mut made = None;
+        let published = press.publish(|text| {
+            let desk = lock(&self.desk);
+            desk.view.render_into(text);
+            made = make(&desk.view);
+        });
         let mut desk = lock(&self.desk);
         match published {
             Ok(replaced) => {
-                desk.fault = None;
+                desk.unpublished = None;
                 desk.replaced |= replaced == Replaced::Yes;
             }
             // The decision is durable all the same: the reply leaves, and readiness says what is wrong.
-            Err(error) => desk.fault = Some(error.to_string()),
+            Err(error) => desk.unpublished = Some(error.to_string()),
         }
         made
     }
@@ -99,18 +108,61 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl StateFollower {
-    /// Starts to follow from `view` on, and publishes it.
-    pub fn start(view: StateView, publisher: Publisher) -> io::Result<Self> {
-        let desk = Mutex::new(Desk { view, fault: None, replaced: false });
-        let press = Mutex::new(Press { publisher, text: String::new() });
-        let shared = Arc::new(Shared { desk, press });
+    /// Starts to follow `ledger` from `view` on, and publishes it.
+    pub fn start(view: StateView, publisher: Publisher, ledger: Source) -> io::Result<Self> {
+        let told = view.head().sequence;
+        let desk = Mutex::new(Desk { view, stuck: None, unpublished: None, replaced: false });
+        let shared = Arc::new(Shared { desk, press: Mutex::new(publisher) });
         shared.publish();
         let (wake, wakes) = sync_channel(1);
         let large = shared.clone();
         let thread = std::thread::Builder::new()
             .name("state-publisher".into())
             .spawn(move || publish_large(&large, &wakes))?;
-        Ok(Self { shared, wake: Some(wake), thread: Some(thread) })
+        Ok(Self { shared, ledger, told, wake: Some(wake), thread: Some(thread) })
+    }
+
+    /// Takes in what was told, and has what came of it published.
+    fn take(&mut self, entries: &[Entry]) {
+        match self.take_in(entries) {
+            Ok(bytes) if bytes <= limits::STATE_BYTES_EACH_BATCH => self.shared.publish(),
+            Ok(_) => {
+                if let Some(wake) = &self.wake {
+                    // Full means that it is awake already.
+                    let _ = wake.try_send(());
+                }
+            }
+            // It is tried again with the next entries, and when there are none.
+            Err(why) => lock(&self.shared.desk).stuck = Some(why),
+        }
+    }
+
+    /// How large the document has become.
+    fn take_in(&mut self, entries: &[Entry]) -> Result<usize, String> {
+        self.told = entries.last().map_or(self.told, |last| self.told.max(last.sequence));
+        let mut desk = lock(&self.shared.desk);
+        if entries.first().is_some_and(|first| first.sequence <= desk.view.head().sequence + 1) {
+            desk.take_in(entries).map_err(|fault| fault.to_string())?;
+        } else {
+            // Whoever wants to see the document does not wait for the ledger to be read.
+            drop(desk);
+            self.catch_up()?;
+            desk = lock(&self.shared.desk);
+        }
+        desk.stuck = None;
+        Ok(desk.view.bytes())
+    }
+
+    /// Reads from the ledger what is missing of what was told.
+    fn catch_up(&self) -> Result<(), String> {
+        let next = lock(&self.shared.desk).view.head().sequence + 1;
+        for entry in self.ledger.entries(next, self.told).map_err(|fault| fault.to_string())? {
+            let entry = entry.map_err(|fault| fault.to_string())?;
+            let taken = lock(&self.shared.desk).take_in(std::slice::from_ref(&entry));
+            taken.map_err(|fault| fault.to_string())?;
+        }
+        let has = lock(&self.shared.desk).view.head().sequence;
+        if has < self.told { Err(format!("the ledger does not give entry {}", has + 1)) } else { Ok(()) }
     }
 
     /// For those who want to know how it goes.
@@ -139,33 +191,24 @@ impl StateWatch {
 
     /// Why the file is not what it should be, if it is not.
     pub fn fault(&self) -> Option<String> {
-        lock(&self.shared.desk).fault.clone()
+        let desk = lock(&self.shared.desk);
+        desk.stuck.as_ref().or(desk.unpublished.as_ref()).cloned()
     }
 }
 
 impl Follower for StateFollower {
     fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
-        let mut desk = lock(&self.shared.desk);
-        for entry in entries {
-            if let Err(fault) = desk.view.apply(entry) {
-                desk.fault = Some(fault.to_string());
-                return None;
-            }
-        }
-        let is_small = desk.view.bytes() <= limits::STATE_BYTES_EACH_BATCH;
-        drop(desk);
-        if is_small {
-            self.shared.publish();
-        } else if let Some(wake) = &self.wake {
-            // Full means that it is awake already.
-            let _ = wake.try_send(());
-        }
+        self.take(entries);
         self.shared.noticed()
     }
 
     fn idle(&mut self) -> Option<Notice> {
+        let is_behind = lock(&self.shared.desk).view.head().sequence < self.told;
+        if is_behind {
+            self.take(&[]);
+        }
         // Whoever publishes at this very moment sees for himself.
-        let is_own = self.shared.press.try_lock().map_or(true, |press| press.publisher.is_own());
+        let is_own = self.shared.press.try_lock().map_or(true, |mut press| press.is_own());
         if !is_own {
             self.shared.publish();
         }

@@ -14,6 +14,10 @@ pub struct Publisher {
     path: PathBuf,
     /// The file as it was published.
     own: Option<Stamp>,
+    /// The document; its room is used again.
+    text: String,
+    /// The file holds that document, unless somebody else changed it.
+    is_published: bool,
 }
 
 /// Did somebody else change the file since it was published?
@@ -26,7 +30,7 @@ pub enum Replaced {
 impl Publisher {
     /// A publisher for this file, which it has not written yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), own: None }
+        Self { path: path.into(), own: None, text: String::new(), is_published: false }
     }
 
     pub fn path(&self) -> &Path {
@@ -34,22 +38,38 @@ impl Publisher {
     }
 
     /// Is the file still the one that was published last, as far as can be told without reading it?
-    pub fn is_own(&self) -> bool {
+    pub fn is_own(&mut self) -> bool {
         self.replaced() == Replaced::No
     }
 
-    fn replaced(&self) -> Replaced {
-        match (&self.own, stamp(&self.path)) {
-            (Some(own), Ok(found)) if *own != found => Replaced::Yes,
+    fn replaced(&mut self) -> Replaced {
+        match (self.own, stamp(&self.path)) {
+            (Some(own), Ok(found)) if own == found => Replaced::No,
+            // Another mode, owner or name, or an edit whose time was set back: what is in it tells.
+            (Some(own), Ok(found)) if own.holds_what(&found) && self.is_unchanged() => {
+                self.own = Some(found);
+                Replaced::No
+            }
+            (Some(_), Ok(_)) => Replaced::Yes,
             (Some(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => Replaced::Yes,
             _ => Replaced::No,
         }
     }
 
-    /// Replaces the file. Says whether it was still the one that was published last.
-    pub fn publish(&mut self, text: &str) -> io::Result<Replaced> {
+    /// Reads the file. One that could not be published the last time holds an older document, which nobody has any more.
+    fn is_unchanged(&self) -> bool {
+        !self.is_published || fs::read(&self.path).is_ok_and(|bytes| bytes == self.text.as_bytes())
+    }
+
+    /// Replaces the file by the document that is rendered. Says whether it was still the one that was published last.
+    pub fn publish(&mut self, render: impl FnOnce(&mut String)) -> io::Result<Replaced> {
+        // Asked while there is still something to compare it with.
         let replaced = self.replaced();
-        self.own = Some(replace_unsynced(&self.path, text.as_bytes())?);
+        self.is_published = false;
+        self.text.clear();
+        render(&mut self.text);
+        self.own = Some(replace_unsynced(&self.path, self.text.as_bytes())?);
+        self.is_published = true;
         Ok(replaced)
     }
 

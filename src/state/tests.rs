@@ -2,6 +2,7 @@
 
 mod adopting;
 mod differing;
+mod following;
 mod snapshots;
 
 use std::fs;
@@ -11,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::contract::{Compiled, Instance};
-use crate::ledger::{BatchBuilder, Entry, Head};
+use crate::ledger::{BatchBuilder, Entry, Head, Log as _, MemoryLog, Source};
 use crate::limits;
 use crate::timestamp::Timestamp;
 
@@ -21,13 +22,14 @@ const TOPIC: &str = "gw_test";
 struct History {
     entries: Vec<Entry>,
     head: Head,
+    log: MemoryLog,
     /// Seconds between the first entry and the next, beside one for each entry.
     later: i64,
 }
 
 impl History {
     fn new() -> Self {
-        Self { entries: Vec::new(), head: Head::genesis(TOPIC), later: 0 }
+        Self { entries: Vec::new(), head: Head::genesis(TOPIC), log: MemoryLog::new(TOPIC), later: 0 }
     }
 
     fn event(&mut self, kind: &str, stream: &str, payload: &Json) -> &mut Self {
@@ -42,6 +44,7 @@ impl History {
             json!({"wire_id": id, "type": kind, "sender": "system", "stream": stream, "payload": payload});
         batch.event(wire.to_string(), now);
         let batch = batch.seal().unwrap();
+        self.log.append(self.head, &batch).unwrap();
         self.head = batch.head();
         self.entries.extend_from_slice(batch.entries());
         self
@@ -60,6 +63,11 @@ impl History {
             &stream,
             &json!({"decision": decision}),
         )
+    }
+
+    /// The ledger that has it.
+    fn ledger(&self) -> Source {
+        Source::Memory(self.log.store().clone())
     }
 
     fn view(&self) -> StateView {
@@ -212,70 +220,6 @@ fn an_entry_out_of_order_is_refused() {
     assert_eq!(view.apply(&history.entries[1]), Err(StateFault { sequence: 2 }));
     view.apply(&history.entries[0]).unwrap();
     assert_eq!(view.apply(&history.entries[0]), Err(StateFault { sequence: 1 }));
-}
-
-#[test]
-fn publishing_is_never_torn_and_notices_another_hand() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("orchestration-state.json");
-    let mut publisher = Publisher::new(&path);
-    assert_eq!(publisher.read().unwrap(), None);
-    assert_eq!(publisher.publish("{\"n\":1}\n").unwrap(), Replaced::No);
-    assert_eq!(publisher.publish("{\"n\":2}\n").unwrap(), Replaced::No);
-    assert_eq!(publisher.read().unwrap().as_deref(), Some("{\"n\":2}\n"));
-    #[expect(clippy::disallowed_methods, reason = "another hand")]
-    fs::write(&path, "{\"n\":9}\n").unwrap();
-    assert_eq!(publisher.publish("{\"n\":3}\n").unwrap(), Replaced::Yes);
-    fs::remove_file(&path).unwrap();
-    assert_eq!(publisher.publish("{\"n\":4}\n").unwrap(), Replaced::Yes);
-    assert_eq!(publisher.publish("{\"n\":5}\n").unwrap(), Replaced::No);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left aside");
-}
-
-#[test]
-fn another_hand_is_noticed_while_nothing_is_decided_and_told_once() {
-    use crate::ledger::{Follower as _, Notice};
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("orchestration-state.json");
-    let mut follower = StateFollower::start(StateView::empty(TOPIC), Publisher::new(&path)).unwrap();
-    let own = fs::read_to_string(&path).unwrap();
-    let inode = || crate::os::files::inode(&path).unwrap();
-    let before = inode();
-    assert_eq!(follower.idle(), None);
-    assert_eq!(inode(), before, "what nobody touched is left alone");
-    #[expect(clippy::disallowed_methods, reason = "another hand")]
-    let write = |text: &str| fs::write(&path, text).unwrap();
-    let hands: [&dyn Fn(); 3] =
-        [&|| write("{\"schemaVersion\":9}\n"), &|| write(""), &|| fs::remove_file(&path).unwrap()];
-    for hand in hands {
-        hand();
-        assert_eq!(follower.idle(), Some(Notice::StateReplaced));
-        assert_eq!(fs::read_to_string(&path).unwrap(), own);
-        assert_eq!(follower.idle(), None);
-    }
-}
-
-#[test]
-fn a_large_document_is_published_to_the_end_and_never_after_it() {
-    use crate::ledger::Follower as _;
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("orchestration-state.json");
-    let mut history = History::new();
-    for n in 0..1_500 {
-        history.decision(&format!("hs_{n:08}"), "allowed", false);
-    }
-    let mut follower = StateFollower::start(StateView::empty(TOPIC), Publisher::new(&path)).unwrap();
-    let (last, before) = history.entries.split_last().unwrap();
-    follower.durable(before);
-    let watch = follower.watch();
-    assert!(watch.document().len() > limits::STATE_BYTES_EACH_BATCH, "large enough to be published apart");
-    while fs::read_to_string(&path).unwrap() != watch.document() {
-        std::thread::yield_now();
-    }
-    // Published a moment ago, so the thread rests, and the last entry waits for it.
-    follower.durable(std::slice::from_ref(last));
-    drop(follower);
-    assert_eq!(fs::read_to_string(&path).unwrap(), watch.document());
 }
 
 #[test]

@@ -272,7 +272,7 @@ impl StateView {
     }
 
     /// The same, at the end of a text whose room is used again.
-    pub(super) fn render_into(&self, text: &mut String) {
+    pub fn render_into(&self, text: &mut String) {
         text.reserve(self.bytes() + 4096);
         let records = || self.routes.values().map(|(record, ..)| record);
         let declared = || records().filter(|record| record.declared.is_some());

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use handoffd::engine::{Asker, Candidate, EngineFault, EngineHandle, InForce, Ruling, Setup, TokenFacts};
-use handoffd::ledger::{Entries, Entry, Log as _, RealDisk, SegmentLog};
+use handoffd::ledger::{Entries, Entry, Log as _, RealDisk, SegmentLog, Source};
 use handoffd::os::world::RealWorld;
 use handoffd::policy::{PolicySet, Workspace};
 use handoffd::proof::{Key, Keyring, Purpose};
@@ -47,7 +47,9 @@ fn bent(spec: &Json, pointer: String, found: &mut Vec<String>) {
 /// Everything that an engine writes today, in one ledger.
 fn ledger(directory: &std::path::Path, state_file: &std::path::Path) -> Vec<Entry> {
     let (log, _) = SegmentLog::open(Arc::new(RealDisk), directory, TOPIC, &[]).unwrap();
-    let follower = StateFollower::start(StateView::empty(TOPIC), Publisher::new(state_file)).unwrap();
+    let follower =
+        StateFollower::start(StateView::empty(TOPIC), Publisher::new(state_file), Source::files(directory))
+            .unwrap();
     let setup =
         Setup::new(Box::new(log), None, Box::new(RealWorld::default())).followed_by(Box::new(follower));
     let engine = EngineHandle::start(setup, std::iter::empty::<Result<Entry, EngineFault>>()).unwrap();
