@@ -74,9 +74,9 @@ impl Health {
     }
 
     pub(super) fn set_head(&self, sequence: u64, time: Timestamp) {
-        self.head.store(sequence, Ordering::Release);
+        self.head.fetch_max(sequence, Ordering::Release);
         if let Some(nanoseconds) = time.unix_nanoseconds() {
-            self.time.store(nanoseconds, Ordering::Release);
+            self.time.fetch_max(nanoseconds, Ordering::Release);
         }
     }
 

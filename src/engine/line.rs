@@ -110,7 +110,7 @@ impl LineDesk {
             next = if line.has_room() && line.again.is_empty() { messages.try_recv().ok() } else { None };
         }
         self.take_left(line);
-        line.work()
+        line.work(None)
     }
 
     /// A line that somebody panicked in is left as it is, and nobody is decided any more.
@@ -138,16 +138,21 @@ impl LineDesk {
         }
     }
 
-    /// Serves one on the caller's thread, if nobody else is in line: it has been told what became of it when this returns.
-    /// Otherwise it is given back. Whether the sequencer's thread has to look, because it sleeps and something is due.
+    /// Serves one on the caller's thread, if nobody else is in line or being told anything: it has been told what became of
+    /// it when this returns, unless it has to be decided again. Otherwise it is given back. Whether the sequencer's thread has to look, because it sleeps and something is due.
     pub(super) fn serve_alone(&self, waiting: Waiting) -> Result<bool, Waiting> {
         let mut desk = self.line.try_lock().ok();
         let line = desk.as_mut().and_then(|desk| desk.as_mut()).filter(|line| line.is_idle());
         let Some(line) = line else { return Err(waiting) };
+        let teller = line.teller.clone();
+        // Before it is decided: from then on nobody else may take it, or it would have to be written and told on another
+        // thread, behind the back of whoever waits here.
+        let Some(floor) = teller.floor() else { return Err(waiting) };
         line.decide(waiting);
         // It ends only when it was told to stop, and then it is not idle.
-        let _ = line.work();
-        Ok(line.sleeps && line.desk.lock().has_deadlines())
+        let _ = line.work(Some(floor));
+        let is_due = !line.again.is_empty() || line.desk.lock().has_deadlines();
+        Ok(line.sleeps && is_due)
     }
 }
 
@@ -228,11 +233,12 @@ impl Line {
     fn is_idle(&self) -> bool {
         let is_free = !self.is_shared && !self.writing && !self.stopping && self.stuck.is_none();
         let is_empty = self.waiting.is_empty() && self.again.is_empty() && self.batch.is_empty();
-        is_free && is_empty && self.teller.is_idle()
+        is_free && is_empty
     }
 
-    /// Decides those who have to be decided again, looks at what is due, and sends out what was built.
-    fn work(&mut self) -> Result<(), Ended> {
+    /// Decides those who have to be decided again, looks at what is due, and sends out what was built. The floor is for what
+    /// goes out first, if somebody has it.
+    fn work(&mut self, floor: Option<Floor<'_>>) -> Result<(), Ended> {
         if self.stuck.as_ref().and_then(|stuck| stuck.again_at).is_some_and(|at| at <= Instant::now()) {
             let news = std::mem::take(&mut self.news);
             self.catch_up(news, Overtaken::default());
@@ -246,12 +252,12 @@ impl Line {
             self.tick();
         }
         if !self.writing && self.gathers_for().is_none() {
-            self.ship()?;
+            self.ship(floor)?;
         }
         // What was written here may have left something to record, or have been the last before a stop that was heard
         // with it: no message will come of either.
         while !self.writing && !self.is_shared && (self.stopping || !self.batch.is_empty()) {
-            self.ship()?;
+            self.ship(None)?;
         }
         Ok(())
     }
@@ -433,7 +439,7 @@ impl Line {
     }
 
     /// Sends out what was built. An error says that it is time to end.
-    fn ship(&mut self) -> Result<(), Ended> {
+    fn ship(&mut self, floor: Option<Floor<'_>>) -> Result<(), Ended> {
         let Some(job) = self.seal() else {
             if std::mem::take(&mut self.has_turn) {
                 self.send(Work::Pass)?;
@@ -449,7 +455,7 @@ impl Line {
                 return self.send(Work::Job(Job { after, batch: None, waiting }));
             }
             let tale = Tale::Replays(waiting);
-            return match self.teller.floor() {
+            return match floor.or_else(|| self.teller.floor()) {
                 Some(mut floor) => {
                     floor.tell(tale);
                     Ok(())
@@ -460,8 +466,11 @@ impl Line {
         // Those who come together are many: others may come meanwhile, and are prepared.
         let is_alone =
             !self.is_shared && matches!(&*job.waiting, [one] if !matches!(one, Waiting::Together(_)));
+        if !is_alone {
+            return self.send(Work::Job(job));
+        }
         let teller = self.teller.clone();
-        match teller.floor().filter(|_| is_alone) {
+        match floor.or_else(|| teller.floor()) {
             Some(floor) => {
                 self.write_here(job, floor);
                 Ok(())
@@ -536,3 +545,6 @@ fn decided(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

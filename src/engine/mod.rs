@@ -316,7 +316,8 @@ impl EngineHandle {
                     // One that has ended has nothing due.
                     let _ = self.send(Message::Look);
                 }
-                Here::Decided(receiver.try_recv().unwrap_or(Err(EngineFault::Stopped)))
+                // Told by now, unless it has to be decided again: then the sequencer's thread does that.
+                Here::Decided(receiver.recv().unwrap_or(Err(EngineFault::Stopped)))
             }
             Err(Waiting::Decision(asked)) => Here::InLine(asked.candidate),
             Err(_) => Here::Decided(Err(EngineFault::Stopped)),

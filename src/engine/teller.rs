@@ -5,7 +5,9 @@
 //! as well: waking one more thread would only take longer.
 //!
 //! INVARIANT (told in order): what is told went through the line to the teller's thread, or is told by somebody who has
-//! the floor, which is given only when nothing is in that line and goes before all that comes into it.
+//! the floor, which is given only when nothing is in that line and goes before all that comes into it. A batch has its
+//! place in that order before the line of those who wait hears that it is durable: whatever is decided on top of it can
+//! only come behind it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
@@ -55,6 +57,37 @@ pub(super) struct Floor<'t> {
     teller: Option<MutexGuard<'t, Teller>>,
 }
 
+/// A tale that has its place in the order.
+pub(super) enum Placed<'t> {
+    /// Whoever holds it tells it, and nobody else tells anything before.
+    Here(Floor<'t>, Tale),
+    /// The teller's thread has it.
+    There(&'t TellerLine),
+}
+
+impl Placed<'_> {
+    /// Has the teller's thread tell it.
+    pub(super) fn pass_on(self) -> Result<(), NobodyTells> {
+        match self {
+            Self::Here(floor, tale) => floor.pass_on(tale),
+            Self::There(_) => Ok(()),
+        }
+    }
+
+    /// Has it told, and behind it those for whom nothing had to be written. Those who follow may want something recorded.
+    pub(super) fn tell(self, replays: Vec<Waiting>) -> Result<Option<Notice>, NobodyTells> {
+        match self {
+            Self::Here(mut floor, tale) => {
+                let notice = floor.tell(tale);
+                floor.tell(Tale::Replays(replays));
+                Ok(notice)
+            }
+            Self::There(_) if replays.is_empty() => Ok(None),
+            Self::There(line) => line.hand_over(Tale::Replays(replays)).map(|()| None),
+        }
+    }
+}
+
 impl Drop for Floor<'_> {
     fn drop(&mut self) {
         if self.teller.take().is_some() {
@@ -69,8 +102,9 @@ impl Floor<'_> {
         self.teller.as_mut()?.tell(tale)
     }
 
-    /// Has the teller's thread tell it, in this place.
-    pub(super) fn pass_on(mut self, tale: Tale) -> Result<(), NobodyTells> {
+    /// Has the teller's thread tell it, in this place: nobody hands anything over while the writer's thread, or whoever has
+    /// the line, has the floor.
+    fn pass_on(mut self, tale: Tale) -> Result<(), NobodyTells> {
         // Its place stays taken, and the thread must not wait for it.
         self.teller = None;
         self.line.line.send(tale).map_err(|_| NobodyTells)
@@ -105,16 +139,19 @@ impl TellerLine {
         Self { desk, line }
     }
 
-    /// Is everything told?
-    pub(super) fn is_idle(&self) -> bool {
-        self.desk.untold.load(Ordering::Acquire) == 0
-    }
-
     /// The floor, if everything is told.
     pub(super) fn floor(&self) -> Option<Floor<'_>> {
         let untold = &self.desk.untold;
         untold.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).ok()?;
         Some(Floor { line: self, teller: Some(self.desk.lock()) })
+    }
+
+    /// Gives a tale its place: to be told here if everything is told, otherwise by the teller's thread.
+    pub(super) fn place(&self, tale: Tale) -> Result<Placed<'_>, NobodyTells> {
+        match self.floor() {
+            Some(floor) => Ok(Placed::Here(floor, tale)),
+            None => self.hand_over(tale).map(|()| Placed::There(self)),
+        }
     }
 
     /// Has the teller's thread tell it, behind all that was handed over before.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::line::LineDesk;
-use super::teller::{Floor, NobodyTells, Tale, TellerLine};
+use super::teller::{NobodyTells, Tale, TellerLine};
 use super::threads::{Job, Message, Overtaken, Waiting, Watch, Work, Written};
 use super::{Appended, EngineFault};
 use crate::ledger::{AppendFault, Entry, Head, Log, Notice};
@@ -155,43 +155,35 @@ impl Around {
     /// Takes the next batch, and has the one that is durable told: by the teller's thread if there is more to write, or
     /// if others are still being told.
     fn go_on(&self, tale: Tale, written: Written) -> Result<Option<Job>, Gone> {
-        // Asked for before the line is free: whoever finds nobody there speaks after this.
-        let floor = self.teller.floor();
-        let Some(mut line) = self.line.try_hold()? else {
-            // Whoever has it is deciding, so there will be more.
-            self.pass_on(floor, tale)?;
-            self.line.leave(written);
-            return self.send(Message::Look).map(|()| None);
+        // INVARIANT (told in order): before the line hears of it. Whoever has that then may decide, write and tell what
+        // builds on this, and would be told first.
+        let placed = self.teller.place(tale)?;
+        let mut line = match self.line.try_hold() {
+            Ok(Some(line)) => line,
+            Ok(None) => {
+                // Whoever has it is deciding, so there will be more.
+                placed.pass_on()?;
+                self.line.leave(written);
+                return self.send(Message::Look).map(|()| None);
+            }
+            Err(gone) => {
+                // Durable all the same, and the last to be told.
+                placed.tell(Vec::new())?;
+                return Err(gone);
+            }
         };
         let next = line.next(written);
-        if line.wants_the_sequencer() {
-            self.send(Message::Look)?;
-        }
-        let Some(job) = next else {
+        let woken = if line.wants_the_sequencer() { self.send(Message::Look) } else { Ok(()) };
+        if next.is_some() {
+            placed.pass_on()?;
+        } else {
             // What is asked for again refers to what is told here, so it is told behind it.
             let replays = line.replays();
             drop(line);
-            if let Some(mut floor) = floor {
-                let notice = floor.tell(tale);
-                floor.tell(Tale::Replays(replays));
-                drop(floor);
-                self.record(notice)?;
-            } else {
-                self.teller.hand_over(tale)?;
-                self.teller.hand_over(Tale::Replays(replays))?;
-            }
-            return Ok(None);
-        };
-        drop(line);
-        self.pass_on(floor, tale)?;
-        Ok(Some(job))
-    }
-
-    fn pass_on(&self, floor: Option<Floor<'_>>, tale: Tale) -> Result<(), NobodyTells> {
-        match floor {
-            Some(floor) => floor.pass_on(tale),
-            None => self.teller.hand_over(tale),
+            let notice = placed.tell(replays)?;
+            self.record(notice)?;
         }
+        woken.map(|()| next)
     }
 
     fn record(&self, notice: Option<Notice>) -> Result<(), Gone> {

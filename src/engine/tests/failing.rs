@@ -36,7 +36,7 @@ impl<M: FnMut() -> bool + Send> Log for Guarded<M> {
 }
 
 /// One that waits for a word before each append, and fails when told to.
-pub(super) fn gated(directory: &Path, words: Receiver<bool>) -> Box<dyn Log> {
+pub(in crate::engine) fn gated(directory: &Path, words: Receiver<bool>) -> Box<dyn Log> {
     Guarded::boxed(directory, move || words.recv() == Ok(true))
 }
 
