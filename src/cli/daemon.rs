@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, notify};
+use super::{Exit, Failure, notify};
 use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
@@ -84,7 +84,7 @@ impl Daemon {
 
     /// Serves until a signal says stop; meanwhile follows the rules and drops old bodies. `greet` is called once it
     /// can be told to stop.
-    pub(super) fn run(self, greet: impl FnOnce(&Self)) -> Result<(), Failure> {
+    pub(super) fn run(self, greet: impl FnOnce(&Self)) -> Result<Exit, Failure> {
         let by_itself = self.app.settings.policy.reload == PolicyReload::Auto;
         let watch = Watch::over(self.workspace.root(), by_itself);
         let bell = watch.bell();
@@ -108,12 +108,12 @@ impl Daemon {
     }
 
     /// Serves until `stop` is ready; then finishes what is under way, leaves a checkpoint and gives the workspace
-    /// back.
+    /// back. So it does when the engine has ended by itself, and says that it could not go on.
     pub(super) fn run_until<S: Future<Output = ()>>(
         self,
         stop: impl FnOnce() -> std::io::Result<S>,
         greet: impl FnOnce(&Self),
-    ) -> Result<(), Failure> {
+    ) -> Result<Exit, Failure> {
         let app = self.app.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(workers())
@@ -121,6 +121,12 @@ impl Daemon {
             .enable_all()
             .build()?;
         look_after_those_alone(app.clone(), runtime.handle().clone())?;
+        let (end, ended) = tokio::sync::oneshot::channel();
+        app.gateway().engine().when_ended(move |why| {
+            tracing::error!(why, "the engine has ended: nothing is decided any more");
+            // Nobody waits for it who is stopping already.
+            let _ = end.send(());
+        });
         let served = runtime.block_on(async {
             let stop = stop()?;
             // Not a line earlier: whoever hears it may stop it at once, and a signal that nobody waits for yet would
@@ -129,7 +135,10 @@ impl Daemon {
             notify::tell("READY=1");
             // Said when it begins: what is under way may take its time.
             let stop = async move {
-                stop.await;
+                tokio::select! {
+                    () = stop => {}
+                    Ok(()) = ended => {}
+                }
                 notify::tell("STOPPING=1");
                 tracing::info!("stopping");
             };
@@ -143,7 +152,7 @@ impl Daemon {
         served?;
         finished.map_err(|fault| Failure(format!("the last checkpoint could not be left: {fault}")))?;
         tracing::info!(entries = app.gateway().engine().head(), "stopped");
-        Ok(())
+        Ok(if app.gateway().engine().ended().is_some() { Exit::Unavailable } else { Exit::Done })
     }
 }
 
@@ -320,3 +329,6 @@ fn drop_bodies(app: Arc<App>, keep: Duration) -> Result<(), Failure> {
     std::thread::Builder::new().name("retention".into()).spawn(drop_old)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,7 +192,7 @@ impl Show<'_> {
                     }
                 })
             };
-            daemon.run_until(stop, |_| {})
+            daemon.run_until(stop, |_| {}).map(drop)
         };
         let thread = std::thread::Builder::new().name("demo".into()).spawn(run)?;
         Ok(Served { cast, keyring, stop, thread })

@@ -17,10 +17,10 @@ use crate::settings::{Effective, Flag};
 /// Run the gateway.
 ///
 /// A workspace that nobody has used yet is filled with an example first. Policies, keys and tokens are read again
-/// when they change and on SIGHUP; SIGTERM, Ctrl-C and the end of the terminal that it was started in finish what is
+/// when they change and on SIGHUP, certificates too; SIGTERM, Ctrl-C and the end of the terminal that it was started in finish what is
 /// under way and stop.
 ///
-/// Exit: 0 stopped, 2 wrong settings, 3 the workspace cannot be served.
+/// Exit: 0 stopped, 2 wrong settings, 3 the workspace cannot be served, or not any longer.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     #[command(flatten)]
@@ -105,8 +105,7 @@ impl Serve {
             Ok(daemon) => daemon,
             Err(failure) => return Ok(unavailable(context, failure)),
         };
-        daemon.run(|daemon| greet(context, daemon))?;
-        Ok(Exit::Done)
+        daemon.run(|daemon| greet(context, daemon))
     }
 }
 

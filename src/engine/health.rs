@@ -1,7 +1,8 @@
-//! Whether the ledger takes what is written to it, as of the last append or the last look at it.
+//! Whether the ledger takes what is written to it, as of the last append or the last look at it, and whether there is still
+//! somebody to write it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ledger::Keeping;
@@ -19,6 +20,19 @@ pub(super) struct Health {
     stopped: Mutex<Option<String>>,
     /// When the end of a ledger that others append to was last seen.
     current: Option<Mutex<Instant>>,
+    /// Why the engine has ended before it was told to.
+    ended: OnceLock<String>,
+    on_end: Mutex<OnEnd>,
+}
+
+/// Who wants to hear of the end.
+#[derive(Default)]
+struct OnEnd(Option<Box<dyn FnOnce(&str) + Send>>);
+
+impl std::fmt::Debug for OnEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OnEnd({})", self.0.is_some())
+    }
 }
 
 impl Health {
@@ -31,7 +45,37 @@ impl Health {
             fault: Mutex::new(None),
             stopped: Mutex::new(None),
             current: (keeping == Keeping::Shared).then(|| Mutex::new(Instant::now())),
+            ended: OnceLock::new(),
+            on_end: Mutex::default(),
         }
+    }
+
+    /// The engine has ended, and nobody told it to.
+    pub(super) fn end(&self, why: &str) {
+        // What comes later comes of what came first.
+        if self.ended.set(why.to_owned()).is_ok() {
+            // In this order: whoever asks to hear of it looks behind this lock whether it was too late.
+            let tell = self.on_end.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+            if let Some(tell) = tell {
+                tell(why);
+            }
+        }
+    }
+
+    /// Tells one when the engine has ended, or at once if it has already.
+    pub(super) fn when_ended(&self, tell: Box<dyn FnOnce(&str) + Send>) {
+        let mut on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.ended.get() {
+            Some(why) => {
+                drop(on_end);
+                tell(why);
+            }
+            None => on_end.0 = Some(tell),
+        }
+    }
+
+    pub(super) fn ended(&self) -> Option<&str> {
+        self.ended.get().map(String::as_str)
     }
 
     /// The end of the ledger was seen just now.

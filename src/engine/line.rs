@@ -81,10 +81,10 @@ impl LineDesk {
         Self { line: Mutex::new(Some(line)), left: Mutex::new(None) }
     }
 
-    /// The sequencer's thread: serves whoever comes, until it is told to stop.
+    /// The sequencer's thread: serves whoever comes, until it is told to stop, or the engine has ended.
     pub(super) fn run(&self, messages: &Receiver<Message>) {
+        let _closes = Closes(self);
         while self.turn(messages).is_ok() {}
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Waits for messages, as long as that is worth it, and does what they want.
@@ -149,10 +149,19 @@ impl LineDesk {
         // thread, behind the back of whoever waits here.
         let Some(floor) = teller.floor() else { return Err(waiting) };
         line.decide(waiting);
-        // It ends only when it was told to stop, and then it is not idle.
+        // One that has ended tells everybody who waits in it.
         let _ = line.work(Some(floor));
         let is_due = !line.again.is_empty() || line.desk.lock().has_deadlines();
         Ok(line.sleeps && is_due)
+    }
+}
+
+/// Leaves nothing of the line, however the sequencer's thread ends: whoever still waits there is told so.
+struct Closes<'l>(&'l LineDesk);
+
+impl Drop for Closes<'_> {
+    fn drop(&mut self) {
+        *self.0.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -232,6 +241,7 @@ impl Line {
     /// Is nobody in it, and nothing under way? What others append is for the sequencer's thread to hear.
     fn is_idle(&self) -> bool {
         let is_free = !self.is_shared && !self.writing && !self.stopping && self.stuck.is_none();
+        let is_free = is_free && self.watch.health.ended().is_none();
         let is_empty = self.waiting.is_empty() && self.again.is_empty() && self.batch.is_empty();
         is_free && is_empty
     }
@@ -239,6 +249,10 @@ impl Line {
     /// Decides those who have to be decided again, looks at what is due, and sends out what was built. The floor is for what
     /// goes out first, if somebody has it.
     fn work(&mut self, floor: Option<Floor<'_>>) -> Result<(), Ended> {
+        // Others may have left something half done, or there may be nobody left to write.
+        if self.watch.health.ended().is_some() {
+            return Err(Ended);
+        }
         if self.stuck.as_ref().and_then(|stuck| stuck.again_at).is_some_and(|at| at <= Instant::now()) {
             let news = std::mem::take(&mut self.news);
             self.catch_up(news, Overtaken::default());

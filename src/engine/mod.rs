@@ -77,7 +77,7 @@ use routing::Governing;
 use sequencer::{Sequencer, Terms};
 use shown::Shown;
 use standing::Putting;
-use threads::{Asked, Message, SequencerDesk, Waiting, Watch};
+use threads::{Asked, Duty, Message, SequencerDesk, Waiting, Watch};
 
 /// Why the engine cannot answer. Nothing was allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -310,6 +310,7 @@ impl EngineHandle {
         }
         let (sender, receiver) = channel();
         let reply = self.counted(Box::new(move |result| drop(sender.send(result))));
+        let _duty = Duty::of("who was decided alone", &self.shared.health, &self.shared.inbox);
         match self.shared.line.serve_alone(Waiting::Decision(Asked::new(candidate, reply))) {
             Ok(due) => {
                 if due {
@@ -448,6 +449,16 @@ impl EngineHandle {
     /// Why the ledger does not take what is written to it, if it does not.
     pub fn fault(&self) -> Option<String> {
         self.shared.health.fault()
+    }
+
+    /// Why the engine has ended, if nobody told it to: whoever did its work has panicked. It does not begin again.
+    pub fn ended(&self) -> Option<&str> {
+        self.shared.health.ended()
+    }
+
+    /// Tells one when that happens, or at once if it has. Called on the thread that panicked: it must not wait.
+    pub fn when_ended(&self, tell: impl FnOnce(&str) + Send + 'static) {
+        self.shared.health.when_ended(Box::new(tell));
     }
 
     /// Puts a candidate in line and waits for its decision.

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::threads::{Message, Waiting, Watch};
 use crate::ledger::{Entry, Follower, Notice};
@@ -116,15 +116,17 @@ impl TellerDesk {
         Self { teller: Mutex::new(Teller { follower, watch }), untold: AtomicUsize::new(0) }
     }
 
-    /// One that panicked in the middle of a tale has told a part of it; the next is whole again.
-    fn lock(&self) -> MutexGuard<'_, Teller> {
-        self.teller.lock().unwrap_or_else(PoisonError::into_inner)
+    /// One that panicked in the middle of a tale has told a part of it, and nobody tells what comes behind that.
+    fn lock(&self) -> Result<MutexGuard<'_, Teller>, NobodyTells> {
+        self.teller.lock().map_err(|_| NobodyTells)
     }
 
     /// The teller's own thread: tells what comes, until nobody is left who could hand anything over.
     pub(super) fn run(&self, line: &Receiver<Tale>, noticed: &Sender<Message>) {
         while let Ok(tale) = line.recv() {
-            let notice = self.lock().tell(tale);
+            let Ok(mut teller) = self.lock() else { return };
+            let notice = teller.tell(tale);
+            drop(teller);
             self.untold.fetch_sub(1, Ordering::AcqRel);
             if let Some(notice) = notice {
                 // A line that has ended records nothing more.
@@ -143,7 +145,8 @@ impl TellerLine {
     pub(super) fn floor(&self) -> Option<Floor<'_>> {
         let untold = &self.desk.untold;
         untold.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).ok()?;
-        Some(Floor { line: self, teller: Some(self.desk.lock()) })
+        // Where nobody tells any more, nothing is ever told again.
+        Some(Floor { line: self, teller: Some(self.desk.lock().ok()?) })
     }
 
     /// Gives a tale its place: to be told here if everything is told, otherwise by the teller's thread.

@@ -3,6 +3,7 @@
 mod ahead;
 mod alone;
 mod beside;
+mod ending;
 mod epochs;
 pub(super) mod failing;
 mod people;

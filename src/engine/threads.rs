@@ -179,6 +179,40 @@ pub(super) struct Watch {
     pub(super) observer: Arc<dyn Observer>,
 }
 
+/// Whoever does the engine's work. Should it panic the engine has ended: what it had in hand is left as it is, nothing is
+/// decided on top of that, and whoever waits is told so.
+pub(super) struct Duty<'e> {
+    who: &'static str,
+    health: &'e Health,
+    inbox: &'e Sender<Message>,
+}
+
+impl<'e> Duty<'e> {
+    pub(super) fn of(who: &'static str, health: &'e Health, inbox: &'e Sender<Message>) -> Self {
+        Self { who, health, inbox }
+    }
+}
+
+impl Drop for Duty<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.health.end(&format!("{} has panicked", self.who));
+            // The sequencer's thread ends when it looks, and with it the line; gone if it was that one.
+            let _ = self.inbox.send(Message::Look);
+        }
+    }
+}
+
+/// Sends the writer home, however the sequencer's thread ends: others may hold an end of its line.
+struct SendsHome(Sender<Work>);
+
+impl Drop for SendsHome {
+    fn drop(&mut self) {
+        // Gone if the writer has ended before.
+        let _ = self.0.send(Work::Stop);
+    }
+}
+
 /// Starts the threads, and returns the line, with those that end when the engine stops.
 pub(super) fn spawn(
     desk: Arc<SequencerDesk>,
@@ -193,24 +227,34 @@ pub(super) fn spawn(
     let is_shared = log.keeping() == Keeping::Shared;
     let looking = Arc::new(AtomicBool::new(false));
     if let Some(bell) = log.bell() {
-        let (jobs, looking, health) = (jobs.clone(), looking.clone(), watch.health.clone());
-        named("ledger-bell").spawn(move || ring(bell, &jobs, &looking, &health))?;
+        let (jobs, looking, health, inbox) =
+            (jobs.clone(), looking.clone(), watch.health.clone(), inbox.clone());
+        named("ledger-bell").spawn(move || {
+            let _duty = Duty::of("who waits for others' entries", &health, &inbox);
+            ring(bell, &jobs, &looking, &health);
+        })?;
     }
     let (tales, told) = sync_channel(limits::TALES_WAITING_MAX);
     let telling = Arc::new(TellerDesk::new(follower, watch.clone()));
-    let (own, noticed) = (telling.clone(), inbox.clone());
-    let telling_thread = named("teller").spawn(move || own.run(&told, &noticed))?;
+    let (own, noticed, health) = (telling.clone(), inbox.clone(), watch.health.clone());
+    let telling_thread = named("teller").spawn(move || {
+        let _duty = Duty::of("the teller", &health, &noticed);
+        own.run(&told, &noticed);
+    })?;
     let teller = TellerLine::new(telling, tales);
     let pen = Arc::new(WriterDesk::new(Writer::new(log, watch.clone(), looking)));
     let line = Line::new(desk, is_shared, pen.clone(), jobs.clone(), teller.clone(), watch.clone());
     let line = Arc::new(LineDesk::new(line));
+    let (own, health, noticed) = (line.clone(), watch.health.clone(), inbox.clone());
     let around = Around { line: line.clone(), teller, inbox, watch, is_shared };
-    let writer = named("ledger-writer").spawn(move || pen.run(&work, &around))?;
-    let own = line.clone();
+    let writer = named("ledger-writer").spawn(move || {
+        let _duty = Duty::of("the writer", &around.watch.health, &around.inbox);
+        pen.run(&work, &around);
+    })?;
     let sequencer = named("sequencer").spawn(move || {
+        let _home = SendsHome(jobs);
+        let _duty = Duty::of("the sequencer", &health, &noticed);
         own.run(&messages);
-        // Gone if the writer has ended before it.
-        let _ = jobs.send(Work::Stop);
     })?;
     // Each ends when the one before it has.
     Ok((line, vec![sequencer, writer, telling_thread]))

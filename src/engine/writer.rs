@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::line::LineDesk;
@@ -69,15 +69,18 @@ impl WriterDesk {
         Self(Mutex::new(writer))
     }
 
-    /// A thread that panicked in the middle of an append left a batch that nobody was told of; the log knows where it
-    /// is durable.
-    fn lock(&self) -> MutexGuard<'_, Writer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A thread that panicked in the middle of an append left a batch that nobody was told of, and nothing is written
+    /// behind it: where it is durable is for the next start to see.
+    fn lock(&self) -> Result<MutexGuard<'_, Writer>, Gone> {
+        self.0.lock().map_err(|_| Gone)
     }
 
     /// Writes a batch on the caller's thread.
     pub(super) fn write(&self, job: Job) -> Outcome {
-        self.lock().job(job)
+        match self.lock() {
+            Ok(mut writer) => writer.job(job),
+            Err(Gone) => Outcome::Failed("whoever wrote has panicked".to_owned(), job.waiting),
+        }
     }
 
     /// The writer's own thread: does what comes, until there is nobody to tell.
@@ -86,17 +89,14 @@ impl WriterDesk {
         loop {
             let done = match work.recv_timeout(IDLE) {
                 Ok(Work::Job(job)) => self.write_all(job, around),
-                Ok(Work::Taken(through)) => self.lock().taken(through, around),
+                Ok(Work::Taken(through)) => self.lock().and_then(|mut writer| writer.taken(through, around)),
                 Ok(Work::Tell(waiting)) => {
                     around.teller.hand_over(Tale::Replays(waiting)).map_err(Gone::from)
                 }
-                Ok(Work::Pass) => {
-                    self.lock().log.pass();
-                    Ok(())
-                }
-                Ok(Work::Look(hint)) => self.lock().look(hint, around),
+                Ok(Work::Pass) => self.lock().map(|mut writer| writer.log.pass()),
+                Ok(Work::Look(hint)) => self.lock().and_then(|mut writer| writer.look(hint, around)),
                 // Nothing to write: a good time to see whether it could be.
-                Err(RecvTimeoutError::Timeout) => self.lock().idle(around),
+                Err(RecvTimeoutError::Timeout) => self.lock().and_then(|mut writer| writer.idle(around)),
                 Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             };
             if done.is_err() {

@@ -478,8 +478,10 @@ impl Gateway {
     /// stays locked until the gateway is dropped.
     pub fn finish(&self) -> Result<Option<Checkpoint>, GatewayFault> {
         self.stop();
-        // Without it the next start reads the ledger.
-        let _ = self.snapshots.write();
+        // What a panic left of the state is for nobody to start from. Without one the next start reads the ledger.
+        if self.engine.ended().is_none() {
+            let _ = self.snapshots.write();
+        }
         let Some(checkpoint) = self.checkpoint()? else { return Ok(None) };
         checkpoints::write(&self.files.checkpoint(), &checkpoint)
             .map_err(|error| GatewayFault::Io { path: self.files.checkpoint(), why: error.to_string() })?;

@@ -110,6 +110,10 @@ fn one(what: &'static str, why: String, hint: impl Into<Cow<'static, str>>) -> T
 
 fn condition(app: &App) -> Condition {
     let (mut failing, mut degraded) = (Vec::new(), Vec::new());
+    if let Some(why) = app.gateway.engine().ended() {
+        let hint = "nothing is decided any more, and the gateway stops with exit code 3; its log says where it panicked";
+        failing.push(one("engine", why.to_owned(), hint));
+    }
     if let Some(why) = app.gateway.engine().fault() {
         failing.push(one(
             "ledger",
