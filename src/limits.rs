@@ -131,6 +131,13 @@ pub const CONDITION_LOOK_MS: u64 = 200;
 pub const ALONE_LOOK_MS: u64 = 10;
 pub const ALONE_LOOK_IDLE_MS: u64 = 100;
 
+/// How often a segment is read in a row while something about its file changes.
+pub const SEGMENT_READS_MAX: usize = 3;
+
+/// Files of the ledger that others wrote to and whose names are kept until all was found good; were there more, it may have
+/// been any.
+pub const WRITTEN_NAMES_MAX: usize = 64;
+
 /// How often full segments are looked at while nothing was heard of them.
 pub const SEALED_LOOK_MS: u64 = 500;
 

@@ -116,6 +116,7 @@ fn is_hand(name: &str) -> bool {
         "ledger/recovery.rs",
         "ledger/search.rs",
         "ledger/segments.rs",
+        "ledger/segments/rereading.rs",
         "ledger/segments/opening.rs",
         "ledger/stirring.rs",
         "ledger/tail.rs",

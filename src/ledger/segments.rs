@@ -3,6 +3,7 @@
 //! With a journal a small batch is synced there, and in its segment with others later.
 
 mod opening;
+mod rereading;
 mod watching;
 
 use std::fs;
@@ -22,6 +23,7 @@ use super::seals::{Seal, Seals};
 use super::stirring::{Judged, Stirring};
 use super::{AppendFault, Log};
 use crate::timestamp::Timestamp;
+use rereading::Rereading;
 
 /// A log in a directory of segments.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub struct SegmentLog {
     seals: Seals,
     /// Whether somebody touched one of them.
     stirring: Stirring,
+    /// Those that are being read through because of how they look.
+    rereading: Rereading,
     /// The file that was last read through and found to be another's work.
     judged: Judged,
     current: Option<Segment>,
@@ -79,6 +83,8 @@ struct Sealed {
     identity: FileIdentity,
     /// Its last entry.
     head: Head,
+    /// It was read meanwhile, and is not what it was.
+    is_bad: bool,
 }
 
 /// The file of the segment that begins with this entry.
@@ -179,7 +185,8 @@ impl SegmentLog {
     fn seal_current(&mut self) -> io::Result<()> {
         if let Some(segment) = &self.current {
             let identity = segment.file.identity()?;
-            self.sealed.push(Sealed { path: segment.path.clone(), identity, head: self.journaled.after });
+            let (path, head) = (segment.path.clone(), self.journaled.after);
+            self.sealed.push(Sealed { path, identity, head, is_bad: false });
             self.current = None;
             self.tell_seals();
         }

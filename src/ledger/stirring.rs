@@ -7,7 +7,9 @@
 //! that is due every [`limits::SEALED_LOOK_MS`] whatever was heard.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,12 +27,38 @@ pub(super) struct Stirring {
     looked: Option<Instant>,
     /// Somebody else did something to the file that is appended to, and it was not found to be as it was since.
     is_touched: bool,
+    /// The other files that somebody wrote to since all were found as they were left.
+    written: Written,
+}
+
+#[derive(Debug)]
+enum Written {
+    Names(BTreeSet<Vec<u8>>),
+    /// What was noted was lost, or too much to keep.
+    Any,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self::Names(BTreeSet::new())
+    }
+}
+
+impl Written {
+    fn add(&mut self, name: &[u8]) {
+        if let Self::Names(names) = self {
+            names.insert(name.to_owned());
+            if names.len() > limits::WRITTEN_NAMES_MAX {
+                *self = Self::Any;
+            }
+        }
+    }
 }
 
 impl Stirring {
     /// Listens from now on. A directory that cannot be listened at is looked at every time.
     pub(super) fn of(directory: &Path) -> Self {
-        Self { ear: listen(directory).ok(), looked: None, is_touched: false }
+        Self { ear: listen(directory).ok(), looked: None, is_touched: false, written: Written::default() }
     }
 
     /// Is it time to look at all files? `own` is the one that is appended to.
@@ -59,14 +87,22 @@ impl Stirring {
         self.is_touched
     }
 
+    /// Was somebody heard writing to another file?
+    pub(super) fn is_written(&self, path: &Path) -> bool {
+        match &self.written {
+            Written::Any => true,
+            Written::Names(names) => path.file_name().is_some_and(|name| names.contains(name.as_bytes())),
+        }
+    }
+
     /// All files were found as they were left. Whoever finds them otherwise looks again next time.
     pub(super) fn looked(&mut self) {
-        (self.looked, self.is_touched) = (Some(Instant::now()), false);
+        (self.looked, self.is_touched, self.written) = (Some(Instant::now()), false, Written::default());
     }
 
     fn hear(&mut self, own: Option<&str>) -> Heard {
         let Some(ear) = &self.ear else { return Heard::default() };
-        let heard = heard(ear, own);
+        let heard = heard(ear, own, &mut self.written);
         if heard.is_over {
             self.ear = None;
         }
@@ -132,7 +168,7 @@ fn listen(directory: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Takes all that was noted since.
-fn heard(ear: &OwnedFd, own: Option<&str>) -> Heard {
+fn heard(ear: &OwnedFd, own: Option<&str>, written: &mut Written) -> Heard {
     let mut room = [std::mem::MaybeUninit::uninit(); 4096];
     let mut notes = Reader::new(ear, &mut room);
     let mut heard = Heard::default();
@@ -144,13 +180,23 @@ fn heard(ear: &OwnedFd, own: Option<&str>) -> Heard {
                     .is_some_and(|name| own.is_some_and(|own| name.to_bytes() == own.as_bytes()));
                 // Those that were lost may have been about any file.
                 let is_lost = note.events().contains(ReadFlags::QUEUE_OVERFLOW);
+                if is_lost {
+                    *written = Written::Any;
+                } else if let (Some(name), false, true) =
+                    (note.file_name(), is_own, note.events().contains(ReadFlags::MODIFY))
+                {
+                    written.add(name.to_bytes());
+                }
                 heard.own |= is_own || is_lost;
                 heard.others |= !is_own || is_lost;
                 heard.is_over |= note.events().contains(ReadFlags::IGNORED);
             }
             Err(rustix::io::Errno::WOULDBLOCK) => return heard,
             Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return Heard { own: true, others: true, is_over: true },
+            Err(_) => {
+                *written = Written::Any;
+                return Heard { own: true, others: true, is_over: true };
+            }
         }
     }
 }

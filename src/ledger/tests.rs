@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod journaling;
 mod reading;
+mod rereading;
 mod retention;
 mod sealing;
 mod stirring;

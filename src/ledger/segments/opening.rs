@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::rereading::Rereading;
 use super::{Journaled, Sealed, Segment, SegmentLog, list, name_of};
 use crate::ledger::chain::{Head, RunningHash};
 use crate::ledger::disk::{Disk, hold, make_directory};
@@ -73,6 +74,7 @@ impl SegmentLog {
             sealed: Vec::new(),
             seals,
             stirring,
+            rereading: Rereading::default(),
             judged: Judged::default(),
             current: None,
             // Until it is open it is not the log's to take away.
@@ -120,7 +122,7 @@ impl SegmentLog {
             }
         }
         (self.head, self.last_timestamp) = (head, last_timestamp);
-        self.sealed.push(Sealed { path, identity, head });
+        self.sealed.push(Sealed { path, identity, head, is_bad: false });
         Ok(())
     }
 
