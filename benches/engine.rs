@@ -114,8 +114,9 @@ fn open(memory: &Path) -> (SegmentLog, Seals) {
     let (ledger, journal) = (memory.join("ledger"), memory.join("journal"));
     let kept = fs::read_to_string(memory.join("seals")).unwrap_or_default();
     let seals = Seals::read(&kept, "gw_bench", &seed().public_hex());
-    let opened =
-        SegmentLog::open_with_journal(Arc::new(RealDisk), &ledger, &journal, "gw_bench", &[], seals.clone());
+    let tell: &mut dyn FnMut(u64, u64) = &mut |_, _| {};
+    let with = (seals.clone(), tell);
+    let opened = SegmentLog::open_with_journal(Arc::new(RealDisk), &ledger, &journal, "gw_bench", &[], with);
     (opened.unwrap().0, seals)
 }
 

@@ -387,6 +387,9 @@ pub const SNAPSHOT_ENTRIES: u64 = 50_000;
 pub const SNAPSHOT_BYTES_PER_ENTRY: u64 = 128;
 pub const SNAPSHOT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// What a start may take from one word to the service manager to the next: a full segment, or some entries for the views.
+pub const START_STEP_MS: u64 = 60_000;
+
 /// What is kept of full segments between two starts: some hundred thousand of them.
 pub const SEALS_BYTES_MAX: usize = 32 * 1024 * 1024;
 

@@ -41,7 +41,7 @@ fn open(directory: &Path) -> SegmentLog {
         &journal,
         "gw_crash",
         &[],
-        Seals::default(),
+        (Seals::default(), &mut |_, _| {}),
     )
     .unwrap();
     log.with_segment_bytes_max(256 * 1024)

@@ -1,4 +1,4 @@
-//! Tells a service manager that the gateway is ready, or stops (`sd_notify`): a datagram to `$NOTIFY_SOCKET`.
+//! Tells a service manager that the gateway is ready, stops, or takes longer to start (`sd_notify`): a datagram to `$NOTIFY_SOCKET`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,12 +6,23 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use crate::limits;
+
 /// Says it to whoever started us; nobody may want to know, and then nothing happens.
 pub(super) fn tell(what: &str) {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()) else { return };
     if let Err(error) = send(&socket, what) {
         tracing::warn!(%error, "the service manager could not be told: {what}");
     }
+}
+
+/// A start that goes on is to be given the time for it, again and again while it says so.
+pub(super) fn takes_longer() {
+    tell(&longer());
+}
+
+fn longer() -> String {
+    format!("EXTEND_TIMEOUT_USEC={}", limits::START_STEP_MS * 1000)
 }
 
 fn send(socket: &OsStr, what: &str) -> io::Result<()> {
@@ -46,6 +57,7 @@ mod tests {
         send(OsStr::new(&format!("@{name}")), "STOPPING=1").unwrap();
         assert_eq!(heard(&socket), "STOPPING=1");
 
+        assert_eq!(longer(), "EXTEND_TIMEOUT_USEC=60000000");
         assert!(send(OsStr::new("/no/such/socket"), "READY=1").is_err());
     }
 }

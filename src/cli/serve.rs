@@ -8,7 +8,7 @@ use clap::Args;
 use super::client::{GatewayBase, workspace_flag};
 use super::daemon::Daemon;
 use super::printer::{BOLD, GREEN};
-use super::{Context, Exit, Failure, disk, lacking, logging, place, shell};
+use super::{Context, Exit, Failure, disk, lacking, logging, notify, place, shell};
 use crate::callers::AdminFile;
 use crate::gateway::Starting;
 use crate::ledger::Keeping;
@@ -96,9 +96,10 @@ impl Serve {
             return Ok(unavailable(context, failure));
         }
         let starting = if self.put_in_force { Starting::Load } else { Starting::Join };
-        let mut bar = context.printer.progress("reading the ledger into the views");
+        let mut bar = context.printer.progress("reading the ledger");
         let opened = Daemon::open(&context.workspace, effective.settings, starting, &mut |done, all| {
-            bar.tell(done, all)
+            bar.tell(done, all);
+            notify::takes_longer();
         });
         drop(bar);
         let daemon = match opened {

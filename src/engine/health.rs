@@ -25,9 +25,12 @@ pub(super) struct Health {
     on_end: Mutex<OnEnd>,
 }
 
+/// Tells somebody why.
+type Tell = Box<dyn FnOnce(&str) + Send>;
+
 /// Who wants to hear of the end.
 #[derive(Default)]
-struct OnEnd(Option<Box<dyn FnOnce(&str) + Send>>);
+struct OnEnd(Option<Tell>);
 
 impl std::fmt::Debug for OnEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -63,7 +66,7 @@ impl Health {
     }
 
     /// Tells one when the engine has ended, or at once if it has already.
-    pub(super) fn when_ended(&self, tell: Box<dyn FnOnce(&str) + Send>) {
+    pub(super) fn when_ended(&self, tell: Tell) {
         let mut on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner);
         match self.ended.get() {
             Some(why) => {

@@ -252,7 +252,8 @@ impl Gateway {
         Self::open_telling(workspace, address, Opening::default(), &mut |_, _| {})
     }
 
-    /// The same; `tell` hears how many entries of how many the views have caught up with.
+    /// The same; `tell` hears how many of the full segments have been read that have to be, and then how many entries of how
+    /// many the views have caught up with.
     pub fn open_telling(
         workspace: &Path,
         address: &str,
@@ -272,7 +273,7 @@ impl Gateway {
         let was_served = files.trace_of_service().is_some();
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
         let Opened { log, source: ledger, last_timestamp, torn, remembered, epoch, seals } =
-            opened::open(&files, &opening.ledger, &seed)?;
+            opened::open(&files, &opening.ledger, &seed, tell)?;
         let (topic_id, head, keeping) = (log.topic_id().to_owned(), log.head(), log.keeping());
         let behind =
             |sequence: u64| ledger.entries(sequence + 1, head.sequence).map_err(GatewayFault::Unread);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::seals::Keeping;
 use super::{Files, GatewayFault, closed, new_topic_id, public_key, read_checkpoint, remembering, seals};
 use crate::engine::EpochFacts;
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog};
@@ -36,7 +37,14 @@ pub(super) struct Epoch {
 }
 
 /// Opens it, and holds what the workspace remembers against it: a ledger that lacks an entry does not open.
-pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened, GatewayFault> {
+/// Of files, `tell` hears how many full segments of how many have been seen, and what was read of them is kept at once: a
+/// start that is killed goes on where it was.
+pub(super) fn open(
+    files: &Files,
+    url: &LedgerUrl,
+    seed: &Arc<Seed>,
+    tell: &mut dyn FnMut(u64, u64),
+) -> Result<Opened, GatewayFault> {
     let topic_id = new_topic_id()?;
     match url {
         LedgerUrl::Segments => {
@@ -48,7 +56,17 @@ pub(super) fn open(files: &Files, url: &LedgerUrl, seed: &Seed) -> Result<Opened
             let records = remembering::of_files(files, Some(&seed.public_hex()), known_as.as_deref())?;
             let heads: Vec<Head> = records.iter().map(|record| record.head).collect();
             let seals = seals::read(files, known_as.as_deref(), &seed.public_hex());
-            let (log, torn) = open_files(files, &topic_id, &heads, seals.clone())
+            let keeping = known_as.map(|topic_id| Keeping {
+                seals: seals.clone(),
+                topic_id,
+                path: files.seals(),
+                seed: seed.clone(),
+            });
+            let mut read_one = |seen, all| {
+                keeping.iter().for_each(Keeping::write);
+                tell(seen, all);
+            };
+            let (log, torn) = open_files(files, &topic_id, &heads, (seals.clone(), &mut read_one))
                 .map_err(|fault| remembering::blame(fault, &records))?;
             if seals.read_through() > 0 {
                 let segments = seals.read_through();
@@ -105,7 +123,7 @@ fn open_files(
     files: &Files,
     topic_id: &str,
     remembered: &[Head],
-    seals: Seals,
+    seals: (Seals, &mut dyn FnMut(u64, u64)),
 ) -> Result<(SegmentLog, Option<Torn>), OpenFault> {
     let (disk, directory, journal) = (Arc::new(RealDisk), files.ledger(), files.journal());
     SegmentLog::open_with_journal(disk, &directory, &journal, topic_id, remembered, seals)
@@ -118,7 +136,8 @@ pub(super) fn settle_journal(files: &Files) -> Result<(), OpenFault> {
         let topic_id = name_of_log(&files.ledger(), &files.journal())?;
         let public_hex = public_key(files).unwrap_or_default();
         // The ledger has a name already: nothing is in a journal before there is an entry.
-        open_files(files, "", &[], seals::read(files, topic_id.as_deref(), &public_hex))?;
+        let seals = seals::read(files, topic_id.as_deref(), &public_hex);
+        open_files(files, "", &[], (seals, &mut |_, _| {}))?;
     }
     Ok(())
 }

@@ -103,8 +103,20 @@ impl Seals {
         known.seals.get(at).copied()
     }
 
-    pub(super) fn has_read_one(&self) {
-        self.lock().read_through += 1;
+    /// This segment was read through and is good; what is known of the others stays.
+    pub(super) fn renew(&self, seal: Seal) {
+        let mut known = self.lock();
+        let seals = &mut known.seals;
+        match seals.binary_search_by_key(&seal.after.sequence, |other| other.after.sequence) {
+            Ok(at) => {
+                if let Some(other) = seals.get_mut(at) {
+                    *other = seal;
+                }
+            }
+            Err(at) => seals.insert(at, seal),
+        }
+        known.is_new = true;
+        known.read_through += 1;
     }
 
     /// These are all, in order.

@@ -29,7 +29,7 @@ fn a_replica_that_lost_its_views_and_its_state_makes_them_again_and_shows_how_fa
         assert!(!memory.join("views.db").exists() && !memory.join("orchestration-state.json").exists());
         if round == 0 {
             let seen = fleet[0].seen_to_start();
-            assert!(seen.contains("reading the ledger into the views ["), "{seen}");
+            assert!(seen.contains("reading the ledger ["), "{seen}");
         } else {
             fleet[0].spawn();
             fleet[0].meet();

@@ -32,7 +32,7 @@ fn open(root: &std::path::Path, trap: Arc<Trap>) -> Daemon {
     let gateway = Gateway::open_telling(root, "x", opening, &mut |_, _| {}).unwrap();
     let (_, admin) = gateway.tokens().ensure_admin(clock::now()).unwrap();
     let rules = RuleKeeper::start(workspace.clone(), &gateway, Starting::Join).unwrap();
-    let app = App::new(gateway, rules, settings, Arc::new(Metrics::new()), listening.address()).unwrap();
+    let app = App::new(gateway, rules, settings, Arc::new(Metrics::new()), &listening).unwrap();
     Daemon { app, listening, workspace, admin }
 }
 

@@ -30,20 +30,22 @@ impl SegmentLog {
         new_topic_id: &str,
         remembered: &[Head],
     ) -> Result<(Self, Option<Torn>), OpenFault> {
-        Self::open_at(disk, directory, None, new_topic_id, remembered, Seals::default())
+        Self::open_at(disk, directory, None, new_topic_id, remembered, (Seals::default(), &mut |_, _| {}))
     }
 
     /// The same with a journal at a path beside the directory, which is read for what a power cut took from the last
-    /// segment. Full segments that look as their seals say are not read through; from here on the log keeps those.
+    /// segment. Full segments that look as their seals say are not read through; from here on the log keeps those. `tell`
+    /// hears, whenever one was read through and its seal renewed, how many of how many have been seen.
     pub fn open_with_journal(
         disk: Arc<dyn Disk>,
         directory: &Path,
         journal: &Path,
         new_topic_id: &str,
         remembered: &[Head],
-        seals: Seals,
+        (seals, tell): (Seals, &mut dyn FnMut(u64, u64)),
     ) -> Result<(Self, Option<Torn>), OpenFault> {
-        Self::open_at(disk, directory, Some(Journal::at(journal)), new_topic_id, remembered, seals)
+        let journal = Some(Journal::at(journal));
+        Self::open_at(disk, directory, journal, new_topic_id, remembered, (seals, tell))
     }
 
     fn open_at(
@@ -52,7 +54,7 @@ impl SegmentLog {
         mut journal: Option<Journal>,
         new_topic_id: &str,
         remembered: &[Head],
-        seals: Seals,
+        (seals, tell): (Seals, &mut dyn FnMut(u64, u64)),
     ) -> Result<(Self, Option<Torn>), OpenFault> {
         make_directory(&*disk, directory).map_err(io_at(directory))?;
         // Until it is open: which segment is the one to write to is not settled before.
@@ -84,9 +86,12 @@ impl SegmentLog {
             segment_bytes_max: limits::SEGMENT_BYTES_MAX,
         };
         let last = segments.pop();
-        for (first, path) in segments {
+        let full = segments.len() as u64;
+        for (seen, (first, path)) in (1..).zip(segments) {
             log.follows_on(first, &path)?;
-            log.open_full(path, remembered)?;
+            if log.open_full(path, remembered)? {
+                tell(seen, full);
+            }
         }
         log.tell_seals();
         let torn = log.open_last(last, journal.as_ref(), remembered)?;
@@ -105,25 +110,27 @@ impl SegmentLog {
         if first == expected { Ok(()) } else { Err(OpenFault::Gap { segment: name_of(path), expected }) }
     }
 
-    /// Takes a full segment as it is if it looks as it did when it was good, and reads it through otherwise.
-    fn open_full(&mut self, path: PathBuf, remembered: &[Head]) -> Result<(), OpenFault> {
+    /// Takes a full segment as it is if it looks as it did when it was good, and reads it through otherwise, which it says.
+    fn open_full(&mut self, path: PathBuf, remembered: &[Head]) -> Result<bool, OpenFault> {
         let identity = self.disk.identity(&path).map_err(io_at(&path))?;
         let (topic_id, head, last_timestamp) = last_commit(&path)?;
         if self.head.sequence == 0 {
             self.head = Head::genesis(&topic_id);
             self.topic_id = topic_id;
         }
-        let seal = self.seals.behind(self.head.sequence);
-        if seal != Some(Seal::new(self.head, head, &identity)) {
+        let (seal, found) = (self.seals.behind(self.head.sequence), Seal::new(self.head, head, &identity));
+        let is_read = seal != Some(found);
+        if is_read {
             self.read_full(&path, head, remembered)?;
             if let Some(seal) = seal.filter(|seal| seal.head != head) {
                 // A chain by itself, and not the one that was here.
                 return Err(OpenFault::Different { sequence: seal.head.sequence });
             }
+            self.seals.renew(found);
         }
         (self.head, self.last_timestamp) = (head, last_timestamp);
         self.sealed.push(Sealed { path, identity, head, is_bad: false });
-        Ok(())
+        Ok(is_read)
     }
 
     /// Reads a full segment through, from the first line to the last: it must end with this entry.
@@ -142,7 +149,6 @@ impl SegmentLog {
             let line = scan.bad_line.unwrap_or_default();
             return Err(OpenFault::Damaged { segment: name_of(path), line, after: scan.head.sequence });
         }
-        self.seals.has_read_one();
         Ok(())
     }
 

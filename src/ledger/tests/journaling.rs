@@ -18,7 +18,14 @@ fn open_on(
     remembered: &[Head],
 ) -> Result<(SegmentLog, Option<Torn>), OpenFault> {
     let (directory, journal) = (root.join("ledger"), root.join("journal"));
-    SegmentLog::open_with_journal(disk, &directory, &journal, TOPIC, remembered, Seals::default())
+    SegmentLog::open_with_journal(
+        disk,
+        &directory,
+        &journal,
+        TOPIC,
+        remembered,
+        (Seals::default(), &mut |_, _| {}),
+    )
 }
 
 /// The process ends without a word: the files stay as they are.
@@ -112,9 +119,15 @@ fn a_disk_that_has_no_room_for_a_journal_does_without() {
     let root = tempfile::tempdir().unwrap();
     // There is no such directory.
     let (directory, journal) = (root.path().join("ledger"), root.path().join("missing/journal"));
-    let (mut log, _) =
-        SegmentLog::open_with_journal(Arc::new(RealDisk), &directory, &journal, TOPIC, &[], Seals::default())
-            .unwrap();
+    let (mut log, _) = SegmentLog::open_with_journal(
+        Arc::new(RealDisk),
+        &directory,
+        &journal,
+        TOPIC,
+        &[],
+        (Seals::default(), &mut |_, _| {}),
+    )
+    .unwrap();
     append(&mut log, "a", 1).unwrap();
     append(&mut log, "b", 1).unwrap();
     assert_eq!(wires(&directory, log.head()), expected(&[("a", 1), ("b", 1)]));

@@ -79,9 +79,15 @@ fn place(words: Receiver<()>) -> Place {
     let (is_touched, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let disk = Slow { words: Mutex::new(words), is_touched: is_touched.clone(), reads: reads.clone() };
     let (directory, journal) = (root.path().join("ledger"), root.path().join("journal"));
-    let (log, _) =
-        SegmentLog::open_with_journal(Arc::new(disk), &directory, &journal, TOPIC, &[], seals.clone())
-            .unwrap();
+    let (log, _) = SegmentLog::open_with_journal(
+        Arc::new(disk),
+        &directory,
+        &journal,
+        TOPIC,
+        &[],
+        (seals.clone(), &mut |_, _| {}),
+    )
+    .unwrap();
     let mut log = log.with_segment_bytes_max(900);
     for name in ["a", "b", "c", "d"] {
         append(&mut log, name, 3).unwrap();

@@ -50,7 +50,14 @@ fn seed() -> Seed {
 
 fn open_sealed(root: &Path, seals: &Seals) -> Result<(SegmentLog, Option<Torn>), OpenFault> {
     let (directory, journal) = (root.join("ledger"), root.join("journal"));
-    SegmentLog::open_with_journal(Arc::new(RealDisk), &directory, &journal, TOPIC, &[], seals.clone())
+    SegmentLog::open_with_journal(
+        Arc::new(RealDisk),
+        &directory,
+        &journal,
+        TOPIC,
+        &[],
+        (seals.clone(), &mut |_, _| {}),
+    )
 }
 
 /// Changes a file in place, and sets back the time that programs can set.
@@ -140,6 +147,37 @@ fn seals_that_this_gateway_did_not_sign_for_this_ledger_are_not_used() {
     let elsewhere = Seals::read(&sealed.text, "gw_other", &seed().public_hex());
     drop(open_sealed(sealed.root.path(), &elsewhere).unwrap());
     assert_eq!(elsewhere.read_through(), 3, "of another ledger");
+}
+
+/// After a `chown -R`, a restore or an upgrade all of them have to be read.
+#[test]
+fn a_start_that_is_killed_goes_on_with_the_segments_that_it_has_not_read() {
+    let sealed = Sealed::new();
+    let (mut told, mut kept) = (Vec::new(), Vec::new());
+    let none = Seals::default();
+    let (directory, journal) = (sealed.root.path().join("ledger"), sealed.root.path().join("journal"));
+    let mut tell = |seen: u64, all: u64| {
+        told.push((seen, all));
+        kept.push(none.news(TOPIC, &seed()).unwrap());
+    };
+    let reading = (none.clone(), &mut tell as &mut dyn FnMut(u64, u64));
+    drop(
+        SegmentLog::open_with_journal(Arc::new(RealDisk), &directory, &journal, TOPIC, &[], reading).unwrap(),
+    );
+    assert_eq!(told, [(1, 3), (2, 3), (3, 3)]);
+    let left: Vec<usize> = kept.iter().map(|text| sealed.start_with(text).unwrap()).collect();
+    assert_eq!(left, [2, 1, 0]);
+    // One that was touched takes nothing from what is known of the others.
+    edit_unseen(&sealed.segments()[1], |_| ());
+    let known = Seals::read(&sealed.text, TOPIC, &seed().public_hex());
+    let mut kept = Vec::new();
+    let mut tell = |seen: u64, _: u64| kept.push((seen, known.news(TOPIC, &seed()).unwrap()));
+    let reading = (known.clone(), &mut tell as &mut dyn FnMut(u64, u64));
+    drop(
+        SegmentLog::open_with_journal(Arc::new(RealDisk), &directory, &journal, TOPIC, &[], reading).unwrap(),
+    );
+    let [(2, text)] = &kept[..] else { panic!("{kept:?}") };
+    assert_eq!(sealed.start_with(text).unwrap(), 0);
 }
 
 #[test]
