@@ -45,6 +45,7 @@ mod api {
     mod http2;
     mod humans;
     mod incidents;
+    mod lost;
     mod mentions;
     mod models;
     mod people_cli;

@@ -15,7 +15,7 @@ use crate::limits;
 use crate::policy::plain;
 use crate::state::Published;
 use crate::timestamp::Timestamp;
-use crate::views::{Cursor, EntryFilter, Reader, ViewsFault, compare};
+use crate::views::{Cursor, EntryFilter, Reader, Rebuild, ViewsFault, compare};
 
 /// Inspect the ledger; works beside a running daemon.
 #[derive(Debug, Subcommand)]
@@ -397,6 +397,8 @@ fn compare_views(context: &Context, files: &Files) -> Result<Result<Option<u64>,
     match result {
         Ok(None) => Ok(Ok(Some(through))),
         Ok(Some(difference)) => Ok(Err(difference.to_string())),
+        // Nothing was ever put into it, such as where a disk was full at the first start.
+        Err(ViewsFault::NeedsRebuild(Rebuild::Unmade)) => Ok(Ok(None)),
         Err(ViewsFault::NeedsRebuild(why)) => Ok(Err(format!("{}: {why}", files.views().display()))),
         Err(fault) => Err(Failure(format!("{}: {fault}", files.views().display()))),
     }

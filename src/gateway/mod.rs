@@ -456,9 +456,9 @@ impl Gateway {
         &self.views
     }
 
-    /// Is the views' file still where it was?
-    pub fn views_in_place(&self) -> bool {
-        views::in_place(&self.files.views(), &self.views)
+    /// Why nobody could open the views now, though they follow; nothing if anybody could.
+    pub fn views_trouble(&self) -> Option<String> {
+        views::trouble(&self.files.views(), &self.views).map(|trouble| trouble.to_string())
     }
 
     /// A connection for queries.

@@ -412,23 +412,23 @@ fn views_that_are_deleted_while_in_use_are_noticed_and_made_again() {
     let path = Files::of(workspace.path()).views();
     let gateway = open(workspace.path()).unwrap();
     assert_eq!(decide(&gateway, 1), Decision::Allowed);
-    assert!(gateway.views_in_place());
+    assert!(gateway.views_trouble().is_none());
     let whole = fs::read(&path).unwrap();
     overwrite(&path, "");
-    assert!(!gateway.views_in_place(), "there is nothing left in it");
+    assert!(gateway.views_trouble().is_some(), "there is nothing left in it");
     overwrite(&path, &whole);
-    assert!(gateway.views_in_place());
+    assert!(gateway.views_trouble().is_none());
     fs::remove_file(&path).unwrap();
-    assert!(!gateway.views_in_place());
+    assert!(gateway.views_trouble().is_some());
     overwrite(&path, "");
-    assert!(!gateway.views_in_place(), "a file of the same name is another file");
+    assert!(gateway.views_trouble().is_some(), "a file of the same name is another file");
     fs::remove_file(&path).unwrap();
     // What is decided does not depend on it, and what was claimed stays claimed.
     assert_eq!((decide(&gateway, 2), decide(&gateway, 2)), (Decision::Allowed, Decision::Allowed));
     let head = gateway.engine().head();
     gateway.close().unwrap();
     let gateway = open(workspace.path()).unwrap();
-    assert!(gateway.views_in_place());
+    assert!(gateway.views_trouble().is_none());
     assert_eq!((gateway.engine().head(), gateway.views().applied()), (head, head));
     assert!(gateway.reader().unwrap().handoff("hs_gateway_0002").unwrap().is_some());
     assert_eq!(decide(&gateway, 2), Decision::Allowed);
@@ -450,12 +450,24 @@ fn views_that_are_damaged_while_in_use_are_made_again_at_once() {
     assert_eq!(decide(&gateway, 1), Decision::Allowed);
     seen(&gateway, 3);
     let sql = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    let damages: [&dyn Fn(); 3] = [
+    let gone = "memory/views.db-wal or -shm was deleted or replaced while in use";
+    let damages: [&dyn Fn(); 5] = [
         // What is written next does not fit.
         &|| sql("DROP TABLE attempts"),
         // Nothing is left of it.
         &|| overwrite(&path, ""),
         &|| fs::remove_file(&path).unwrap(),
+        // What was applied last stands in no file with a name any more.
+        &|| {
+            let [journal, _] = crate::views::beside(&path);
+            fs::remove_file(journal).unwrap();
+            assert_eq!(gateway.views_trouble().unwrap(), gone);
+        },
+        &|| {
+            let [_, index] = crate::views::beside(&path);
+            fs::remove_file(index).unwrap();
+            assert_eq!(gateway.views_trouble().unwrap(), gone);
+        },
     ];
     for (n, damage) in (2..).zip(damages) {
         damage();
@@ -464,7 +476,7 @@ fn views_that_are_damaged_while_in_use_are_made_again_at_once() {
         let head = gateway.engine().head();
         seen(&gateway, head);
         assert_eq!((gateway.views().fault(), gateway.views().opening()), (None, before + 1), "{n}");
-        assert!(gateway.views_in_place(), "{n}");
+        assert!(gateway.views_trouble().is_none(), "{n}");
         for n in 1..=n {
             let id = format!("hs_gateway_{n:04}");
             assert!(gateway.reader().unwrap().handoff(&id).unwrap().is_some(), "{id}");

@@ -19,8 +19,8 @@ use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
 use crate::ledger::{Entry, Follower, Head, Notice, OpenFault, Source};
 use crate::limits;
-use crate::os::files::{inode, is_empty};
-use crate::views::{FollowedViews, Reader, Views, ViewsFault};
+use crate::os::files::{inode, is_empty, may_read};
+use crate::views::{FollowedViews, Reader, Views, ViewsFault, beside};
 use catching_up::{catch_up, is_less_work};
 use mending::Mending;
 
@@ -78,8 +78,23 @@ struct State {
     fault: Option<String>,
     /// Which opening of the file this is: whoever has it open from before may have another file.
     opening: u64,
-    /// Of the file that is written to.
-    inode: Option<u64>,
+    /// Those that are written to.
+    files: Own,
+}
+
+/// Which files the views are in: the file itself, its journal, and the index of that. Whoever has them open goes on with
+/// them whatever becomes of their names; whoever opens them by name needs all three.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Own {
+    views: Option<u64>,
+    beside: [Option<u64>; 2],
+}
+
+impl Own {
+    fn at(path: &Path) -> Self {
+        let inode = |path: &Path| inode(path).ok();
+        Self { views: inode(path), beside: beside(path).map(|path| inode(&path)) }
+    }
 }
 
 impl State {
@@ -150,7 +165,7 @@ impl ViewsProgress {
 
     /// From now on entries are handed over again, unless the views lack more than one transaction holds. Says the last entry
     /// that was not handed over: those up to it are the ledger's to tell.
-    fn follows_again(&self, applied: u64, inode: Option<u64>) -> Result<u64, u64> {
+    fn follows_again(&self, applied: u64, files: Own) -> Result<u64, u64> {
         let mut state = self.lock();
         if state.handed.saturating_sub(applied) > limits::VIEW_GATHER_ENTRIES as u64 {
             return Err(state.handed);
@@ -158,7 +173,7 @@ impl ViewsProgress {
         state.applied = applied;
         state.fault = None;
         state.opening += 1;
-        state.inode = inode;
+        state.files = files;
         let handed = state.handed;
         drop(state);
         self.moved.notify_all();
@@ -215,10 +230,38 @@ impl FollowedViews for FollowedFile {
     }
 }
 
-/// Is the views' file still where it was? One that somebody deleted or replaced goes on to be written, and
-/// whatever has it open sees every entry, but nobody can open it any more. One that was emptied is read by nobody.
-pub(super) fn in_place(path: &Path, progress: &ViewsProgress) -> bool {
-    inode(path).ok() == progress.lock().inode && !is_empty(path)
+/// Why nobody could open the views now, though they follow. A file that somebody deleted or replaced goes on to be written,
+/// and whatever has it open sees every entry. One that was emptied is read by nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    Gone,
+    /// What is in the file alone is old, or no longer fits together.
+    JournalGone,
+    Unreadable(String),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Gone => f.write_str("memory/views.db was deleted, replaced or emptied while in use"),
+            Self::JournalGone => {
+                f.write_str("memory/views.db-wal or -shm was deleted or replaced while in use")
+            }
+            Self::Unreadable(why) => write!(f, "memory/views.db cannot be read: {why}"),
+        }
+    }
+}
+
+pub(super) fn trouble(path: &Path, progress: &ViewsProgress) -> Option<Trouble> {
+    let (own, found) = (progress.lock().files, Own::at(path));
+    if found.views != own.views || is_empty(path) {
+        return Some(Trouble::Gone);
+    }
+    if found.beside != own.beside {
+        return Some(Trouble::JournalGone);
+    }
+    // Asked and not opened: closing a file gives up every lock that SQLite has on it in this process.
+    may_read(path).err().map(|error| Trouble::Unreadable(error.to_string()))
 }
 
 /// Brings the views up to `head`, rebuilding them where they are missing, damaged, of another ledger or far behind, and
@@ -242,7 +285,7 @@ pub(super) fn follow(
     progress.set(|state| {
         state.applied = head.sequence;
         state.handed = head.sequence;
-        state.inode = inode(&files.views()).ok();
+        state.files = Own::at(&files.views());
     });
     let (feed, work) = channel();
     let mending = Mending {
@@ -306,14 +349,14 @@ fn apply_all(mut views: Views, work: &Receiver<Vec<Entry>>, mending: &Mending, m
     let _ended = Ended(progress);
     while let Ok(mut entries) = work.recv() {
         gather(&mut entries, work, progress);
-        let applied = if in_place(&mending.path, progress) {
-            apply(&mut views, &entries, progress).map_err(|fault| fault.to_string())
-        } else {
-            Err("memory/views.db was deleted, replaced or emptied while in use".to_owned())
+        let trouble = trouble(&mending.path, progress);
+        let why = match &trouble {
+            Some(trouble) => Some(trouble.to_string()),
+            None => apply(&mut views, &entries, progress).err().map(|fault| fault.to_string()),
         };
-        if let Err(why) = applied {
+        if let Some(why) = why {
             drop(entries);
-            match mending.mend(views, why, work) {
+            match mending.mend(views, why, trouble == Some(Trouble::JournalGone), work) {
                 Some(mended) => views = mended,
                 // The next start brings them up.
                 None => return,

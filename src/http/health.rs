@@ -179,12 +179,11 @@ fn condition(app: &App) -> Condition {
     if let Some(why) = app.gateway.views().fault() {
         let hint = "searches fail until the tables can be written again; it is tried until they can";
         degraded.push(one("views", why, hint));
-    } else if !app.gateway.views_in_place() {
-        let why = "memory/views.db was deleted, replaced or emptied while in use".to_owned();
+    } else if let Some(why) = app.gateway.views_trouble() {
         degraded.push(one(
             "views",
             why,
-            "some searches fail until the next entry, with which it is made again",
+            "some searches fail until the next entry, with which it is made again, or tried until it can be read",
         ));
     }
     if let Some(why) = app.sink().and_then(|sink| sink.progress().fault) {

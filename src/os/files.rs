@@ -155,6 +155,11 @@ pub(crate) fn is_empty(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() == 0)
 }
 
+/// May this process read a file? Asked without opening it.
+pub(crate) fn may_read(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(path, rustix::fs::Access::READ_OK)?)
+}
+
 /// Tells a file from every other, whatever its name.
 pub(crate) fn inode(path: &Path) -> io::Result<u64> {
     fs::symlink_metadata(path).map(|metadata| metadata.ino())

@@ -21,6 +21,8 @@ pub enum ViewsFault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebuild {
     Damaged(String),
+    /// Nothing was put into it yet.
+    Unmade,
     /// A later handoffd made it.
     Newer {
         found: i64,
@@ -52,6 +54,7 @@ impl fmt::Display for Rebuild {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Damaged(what) => write!(f, "the file is damaged ({what})"),
+            Self::Unmade => f.write_str("its tables have not been made yet"),
             Self::Newer { found, known } => write!(f, "the file is of version {found}, newer than {known}"),
             Self::Foreign { topic_id } => write!(f, "the file follows the ledger `{topic_id}`"),
             Self::Unfinished => f.write_str("a rebuild has not come to its end"),

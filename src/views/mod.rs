@@ -48,6 +48,7 @@ pub use messages::{AskedClaim, AskedState, MessageClaim, MessageRow};
 pub use reader::{FollowedViews, Reader};
 pub use rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow};
 pub use status::{Status, UnknownStatus};
+pub(crate) use store::{beside, delete};
 pub use tally::DecisionMinute;
 pub use tasks::{SeenBy, TaskFilter, TaskRow};
 

@@ -156,8 +156,12 @@ fn as_made() -> Result<Connection, ViewsFault> {
 
 /// A reader asks less: its version, and whether it is whole.
 pub(super) fn check_to_read(connection: &Connection) -> Result<(), ViewsFault> {
-    if version(connection)? != MIGRATIONS.len() as i64 {
-        return Err(damaged("its tables have not been made yet"));
+    match version(connection)? {
+        0 => return Err(ViewsFault::NeedsRebuild(Rebuild::Unmade)),
+        found if found != MIGRATIONS.len() as i64 => {
+            return Err(damaged("its tables are of an earlier version"));
+        }
+        _ => {}
     }
     let rebuilding: bool = connection.query_row("SELECT rebuilding FROM applied", [], |row| row.get(0))?;
     if rebuilding { Err(ViewsFault::NeedsRebuild(Rebuild::Unfinished)) } else { Ok(()) }
@@ -173,13 +177,20 @@ pub(super) fn holds_nothing(path: &Path) -> bool {
     )
 }
 
-/// Deletes the file and what SQLite keeps beside it.
-pub(super) fn delete(path: &Path) -> Result<(), ViewsFault> {
-    // The file itself goes first: a journal without its file is nothing, a file without its journal is damaged.
-    for suffix in ["", "-wal", "-shm"] {
+/// What SQLite keeps beside the file: its journal, and the index of that, which connections share.
+pub(crate) fn beside(path: &Path) -> [PathBuf; 2] {
+    ["-wal", "-shm"].map(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        match std::fs::remove_file(PathBuf::from(name)) {
+        PathBuf::from(name)
+    })
+}
+
+/// Deletes the file and what SQLite keeps beside it.
+pub(crate) fn delete(path: &Path) -> Result<(), ViewsFault> {
+    // The file itself goes first: a journal without its file is nothing, a file without its journal is damaged.
+    for path in [path.to_owned()].into_iter().chain(beside(path)) {
+        match std::fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(ViewsFault::Io(error)),
             _ => {}
         }

@@ -117,6 +117,9 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
     assert_eq!(workspace.exit(&["audit", "verify"]), 1);
     fs::remove_file(&views).unwrap();
     assert_eq!(workspace.json(&["audit", "verify", "--json"])["viewsSequence"], Json::Null);
+    // A disk that was full when they were to be made for the first time.
+    workspace.write("memory/views.db", "");
+    assert_eq!(workspace.json(&["audit", "verify", "--json"])["viewsSequence"], Json::Null);
     workspace.write("memory/views.db", whole);
     // An export, verified by the program and by plain Python; cut, it is noticed by whoever kept the checkpoint.
     workspace.write("export.jsonl", &export);

@@ -10,11 +10,10 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::super::GatewayFault;
-use super::{ViewsProgress, catch_up};
+use super::{Own, ViewsProgress, catch_up};
 use crate::ledger::{Entry, Source};
 use crate::limits;
-use crate::os::files::inode;
-use crate::views::{Views, ViewsFault};
+use crate::views::{Views, ViewsFault, delete};
 
 /// What it takes.
 pub(super) struct Mending {
@@ -25,15 +24,22 @@ pub(super) struct Mending {
 }
 
 impl Mending {
-    /// Views that follow again; nothing if the gateway stops before.
-    pub(super) fn mend(&self, broken: Views, mut why: String, work: &Receiver<Vec<Entry>>) -> Option<Views> {
+    /// Views that follow again; nothing if the gateway stops before. With `anew`, what is there is of no use: a file that
+    /// has lost its journal holds rows that do not fit together, and nothing in it says so.
+    pub(super) fn mend(
+        &self,
+        broken: Views,
+        mut why: String,
+        mut anew: bool,
+        work: &Receiver<Vec<Entry>>,
+    ) -> Option<Views> {
         drop(broken);
         let mut pause_ms = limits::VIEW_PAUSE_MS;
         loop {
             self.progress.fails(why);
             // The ledger has them.
             while work.try_recv().is_ok() {}
-            match self.bring_up() {
+            match self.begin_anew(&mut anew).and_then(|()| self.bring_up()) {
                 Ok(views) => return Some(views),
                 Err(fault) => why = fault.to_string(),
             }
@@ -44,6 +50,16 @@ impl Mending {
         }
     }
 
+    fn begin_anew(&self, anew: &mut bool) -> Result<(), GatewayFault> {
+        if std::mem::take(anew)
+            && let Err(fault) = delete(&self.path)
+        {
+            *anew = true;
+            return Err(GatewayFault::Io { path: self.path.clone(), why: fault.to_string() });
+        }
+        Ok(())
+    }
+
     /// Opens the views and applies what the ledger has; what becomes durable from then on is handed over again.
     fn bring_up(&self) -> Result<Views, GatewayFault> {
         let mut through = self.progress.lock().handed;
@@ -52,7 +68,7 @@ impl Mending {
             // Made again only where nothing of them is of use: as long as others read the old file, it takes room as well.
             let is_near = |applied, _| applied > 0;
             let mut views = catch_up(&self.path, &self.ledger, &self.topic_id, through, is_near, &mut go_on)?;
-            match self.progress.follows_again(through, inode(&self.path).ok()) {
+            match self.progress.follows_again(through, Own::at(&self.path)) {
                 Ok(handed) => {
                     let rest = self.ledger.entries(through + 1, handed).map_err(GatewayFault::Unread)?;
                     let rest = rest.collect::<Result<Vec<_>, _>>().map_err(GatewayFault::Unread)?;

@@ -43,13 +43,14 @@ fn while_the_views_cannot_be_written_nothing_is_kept_for_them_and_nobody_waits()
     }
     assert!(sent(&work).is_empty(), "the ledger has them");
     assert_eq!(progress.fault().as_deref(), Some("full"));
+    let own = Own { views: Some(7), beside: [Some(8), None] };
     // Not before the views are near what was not handed over.
     let near = 2 * FAR - limits::VIEW_GATHER_ENTRIES as u64;
-    assert_eq!(progress.follows_again(near - 1, Some(7)), Err(2 * FAR));
+    assert_eq!(progress.follows_again(near - 1, own), Err(2 * FAR));
     assert_eq!((progress.fault().is_some(), progress.opening()), (true, 0));
-    assert_eq!(progress.follows_again(near, Some(7)), Ok(2 * FAR));
+    assert_eq!(progress.follows_again(near, own), Ok(2 * FAR));
     assert_eq!((progress.fault(), progress.applied(), progress.opening()), (None, near, 1));
-    assert_eq!(progress.lock().inode, Some(7));
+    assert_eq!(progress.lock().files, own);
     // From the very next entry on they are handed over again.
     follower.durable(&[entry(2 * FAR + 1)]);
     assert_eq!(sent(&work), [2 * FAR + 1]);

@@ -1,0 +1,64 @@
+//! A workspace that loses files under a gateway that runs: nobody is told that all is well, and nothing that was answered
+//! is decided again.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+
+use super::harness::{Daemon, eventually, location, spec};
+use super::wire::{Request, connect};
+
+/// The file as it was, the same file, and no longer than this.
+fn cut(path: &Path, bytes: usize) {
+    OpenOptions::new().write(true).open(path).unwrap().set_len(bytes as u64).unwrap();
+}
+
+/// SQLite keeps the index of its journal in memory that it shares through a file, for commands that read the tables beside
+/// the gateway. Whoever cuts that file off ends the process, as docs/operations.md says: what is held here is that it costs
+/// a restart and nothing else.
+#[test]
+fn whoever_ends_the_process_through_the_tables_for_searches_takes_no_decision_along() {
+    let mut daemon = Daemon::new();
+    for n in 1..=3 {
+        assert_eq!(daemon.submit(&spec(&format!("index_{n:04}"))).status, 201);
+    }
+    assert_eq!(daemon.get(&location(&spec("index_0003"))).status, 200);
+    cut(&daemon.path("memory/views.db-shm"), 0);
+    // It ends in the midst of this one.
+    let request = Request::new("GET", &location(&spec("index_0003"))).token(&daemon.admin);
+    let mut asks = connect(daemon.address);
+    asks.write_all(&request.bytes()).unwrap();
+    const SIGBUS: i32 = 7;
+    assert_eq!(daemon.wait().signal(), Some(SIGBUS), "a service manager takes that for a failure");
+    drop(asks);
+    daemon.restart_after_stop();
+    for n in 1..=3 {
+        assert_eq!(daemon.submit(&spec(&format!("index_{n:04}"))).status, 200, "it was decided before");
+    }
+    assert_eq!(daemon.get(&location(&spec("index_0003"))).json()["attempts"], 1);
+    assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
+}
+
+/// The writer goes on with the file that it has open, so nobody else would notice.
+#[test]
+fn searches_come_back_when_the_journal_of_their_file_is_gone() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("journal_0001")).status, 201);
+    assert_eq!(daemon.get(&location(&spec("journal_0001"))).json()["attempts"], 1);
+    fs::remove_file(daemon.path("memory/views.db-wal")).unwrap();
+    let found = eventually("it is said", || {
+        let found = daemon.get("/readyz").json();
+        (found["status"] == "degraded").then_some(found)
+    });
+    assert_eq!(found["degraded"][0]["what"], "views", "{found}");
+    assert!(found["degraded"][0]["why"].as_str().unwrap().contains("views.db-wal"), "{found}");
+    assert_eq!(daemon.submit(&spec("journal_0002")).status, 201);
+    for name in ["journal_0001", "journal_0002"] {
+        eventually("it is found again", || {
+            let reply = daemon.get(&location(&spec(name)));
+            (reply.status == 200 && reply.json()["attempts"] == 1).then_some(())
+        });
+    }
+    eventually("it turns green", || (daemon.get("/readyz").json()["status"] == "ready").then_some(()));
+}
