@@ -21,8 +21,8 @@ pub(super) fn run(context: &Context, files: &Files) -> Result<Exit, Failure> {
     let left = read_checkpoint(&files.checkpoint()).map_err(|fault| Failure(fault.to_string()))?;
     let Some(checkpoint) = left else {
         return Err(Failure(format!(
-            "there is no checkpoint yet: one is left after {} entries and when the gateway stops; one that runs signs \
-             one for whoever asks, so start it with: handoffd serve{}",
+            "there is no checkpoint yet: one is left with the first entries, after every {} and when the gateway \
+             stops; one that runs signs one for whoever asks, so start it with: handoffd serve{}",
             limits::CHECKPOINT_ENTRIES,
             workspace_flag(context)
         )));

@@ -10,11 +10,12 @@ use crate::limits;
 use crate::os::{clock, files};
 use crate::proof::Seed;
 
-/// Leaves a checkpoint every so many entries, then hands the entries on.
+/// Leaves a checkpoint with the first entries and then every so many, then hands the entries on. The first one says whose
+/// ledger it is: from then on nobody can put another key in the place of the gateway's without a word.
 pub(super) struct Checkpointer<F> {
     next: F,
     topic_id: String,
-    last_sequence: u64,
+    last: Option<u64>,
     path: PathBuf,
     seed: Arc<Seed>,
 }
@@ -22,21 +23,21 @@ pub(super) struct Checkpointer<F> {
 impl<F> Checkpointer<F> {
     /// `last` is where the checkpoint that is there already stands.
     pub(super) fn new(next: F, topic_id: &str, last: Option<Head>, path: PathBuf, seed: Arc<Seed>) -> Self {
-        let last_sequence = last.map_or(0, |head| head.sequence);
-        Self { next, topic_id: topic_id.to_owned(), last_sequence, path, seed }
+        let last = last.map(|head| head.sequence);
+        Self { next, topic_id: topic_id.to_owned(), last, path, seed }
     }
 }
 
 impl<F: Follower> Follower for Checkpointer<F> {
     fn durable(&mut self, entries: &[Entry]) -> Option<Notice> {
         if let Some(Entry { sequence, running_hash, .. }) = entries.last()
-            && *sequence >= self.last_sequence + limits::CHECKPOINT_ENTRIES
+            && self.last.is_none_or(|last| *sequence >= last + limits::CHECKPOINT_ENTRIES)
         {
             let head = Head { sequence: *sequence, running_hash: *running_hash };
             let checkpoint = Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed);
             // One that could not be written is made up for by the next; the ledger itself is durable.
             if write(&self.path, &checkpoint).is_ok() {
-                self.last_sequence = *sequence;
+                self.last = Some(*sequence);
             }
         }
         self.next.durable(entries)
@@ -59,7 +60,12 @@ pub fn read_checkpoint(path: &Path) -> Result<Option<Checkpoint>, GatewayFault> 
     match files::read_bounded(path, 64 * 1024) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(|error| io(format!("is not a checkpoint: {error}"))),
+            .map_err(|error| {
+                io(format!(
+                    "is not a checkpoint ({error}); put the right one back from a backup, or move this one away: then it \
+                     cannot show that the ledger was cut"
+                ))
+            }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io(error.to_string())),
     }
@@ -102,9 +108,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (path, seed) = (directory.path().join("checkpoint"), Arc::new(Seed::from_bytes(&[7; 32])));
         let life = |sequence| live_and_be_killed(&path, &seed, sequence);
-        assert_eq!([life(EVERY / 2), life(EVERY - 1)], [None, None], "not yet");
-        assert_eq!(life(EVERY), Some(EVERY));
-        assert_eq!([life(EVERY + 1), life(2 * EVERY - 1)], [Some(EVERY); 2], "counted from the last one");
-        assert_eq!(life(2 * EVERY + 3), Some(2 * EVERY + 3));
+        assert_eq!(life(2), Some(2), "with the first entries");
+        assert_eq!([life(EVERY / 2), life(EVERY + 1)], [Some(2); 2], "counted from the last one");
+        assert_eq!(life(EVERY + 2), Some(EVERY + 2));
+        assert_eq!([life(EVERY + 3), life(2 * EVERY + 1)], [Some(EVERY + 2); 2]);
+        assert_eq!(life(2 * EVERY + 5), Some(2 * EVERY + 5));
     }
 }

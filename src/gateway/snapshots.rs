@@ -9,7 +9,7 @@ use crate::ledger::Source;
 use crate::limits;
 use crate::os::files;
 use crate::proof::Seed;
-use crate::state::{StateView, StateWatch, names_entry, open_snapshot};
+use crate::state::{StateView, StateWatch, names_entry, open_snapshot, signed_head};
 
 /// Leaves a snapshot every so many entries: a large one more rarely, so that snapshots never weigh more than a small part
 /// of the ledger.
@@ -76,7 +76,13 @@ pub(super) fn start_from(
     let empty = (StateView::empty(topic_id), Last::default());
     let text = files::read_bounded(&files.state_snapshot(), limits::SNAPSHOT_BYTES_MAX).ok();
     let text = text.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-    let Some(view) = open_snapshot(&text, topic_id, &seed.public_hex()) else { return Ok(empty) };
+    let Some(view) = open_snapshot(&text, topic_id, &seed.public_hex()) else {
+        if !text.is_empty() && signed_head(&text, &seed.public_hex()).is_none() {
+            let file = files.state_snapshot();
+            tracing::warn!(file = %file.display(), "the snapshot is not signed by this gateway's key; it is not used, and the ledger is read");
+        }
+        return Ok(empty);
+    };
     let head = view.head();
     if published.and_then(names_entry).is_some_and(|named| named < head.sequence) {
         return Ok(empty);

@@ -124,7 +124,7 @@ fn a_ledger_that_was_cut_or_deleted_after_its_checkpoint_is_noticed() {
     assert!(open(workspace.path()).unwrap_err().ends_with("is not signed by this gateway's key"));
 }
 
-/// Killed before there is a checkpoint, so that nothing is left of three decisions but the ledger and what follows it.
+/// Killed, and without its checkpoint, so that nothing is left of three decisions but the ledger and what follows it.
 fn killed(workspace: &Path) -> Files {
     let gateway = open(workspace).unwrap();
     (1..=3).for_each(|n| assert_eq!(decide(&gateway, n), Decision::Allowed));
@@ -133,7 +133,8 @@ fn killed(workspace: &Path) -> Files {
     gateway.snapshots.write().unwrap();
     drop(gateway);
     let files = Files::of(workspace);
-    assert!(!files.checkpoint().exists());
+    // It speaks of the first entries only.
+    fs::remove_file(files.checkpoint()).unwrap();
     // All of them in one file, for whoever copies it.
     let views = rusqlite::Connection::open(files.views()).unwrap();
     views.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -196,6 +197,7 @@ fn whatever_has_seen_an_entry_stops_the_start_of_a_ledger_that_lost_it() {
         assert_eq!(decide(&gateway, 9), Decision::Allowed);
         gateway.stop();
         drop(gateway);
+        fs::remove_file(files.checkpoint()).unwrap();
         for (_, other) in &seen {
             let _ = fs::remove_file(other);
         }
@@ -360,9 +362,10 @@ fn a_key_that_is_lost_is_not_replaced_where_there_is_a_ledger() {
     let files = Files::of(workspace.path());
     let gateway = open(workspace.path()).unwrap();
     assert_eq!(decide(&gateway, 1), Decision::Allowed);
-    // Killed before there is a checkpoint, then stopped with one.
     drop(gateway);
     let key = fs::read(files.gateway_key()).unwrap();
+    // Without a checkpoint, as versions left it that wrote the first one later; then with one.
+    fs::remove_file(files.checkpoint()).unwrap();
     for has_checkpoint in [false, true] {
         assert_eq!(files.checkpoint().exists(), has_checkpoint);
         fs::remove_file(files.gateway_key()).unwrap();
@@ -376,6 +379,24 @@ fn a_key_that_is_lost_is_not_replaced_where_there_is_a_ledger() {
         crate::os::files::create_private(&files.gateway_key(), &key).unwrap();
         open(workspace.path()).unwrap().close().unwrap();
     }
+}
+
+/// From the first decision on, however the gateway ends.
+#[test]
+fn a_key_that_was_replaced_is_not_signed_with() {
+    let workspace = tempfile::tempdir().unwrap();
+    let files = Files::of(workspace.path());
+    let gateway = open(workspace.path()).unwrap();
+    assert_eq!(decide(&gateway, 1), Decision::Allowed);
+    drop(gateway);
+    let elsewhere = tempfile::tempdir().unwrap();
+    drop(open(elsewhere.path()).unwrap());
+    let own = fs::read(files.gateway_key()).unwrap();
+    overwrite(&files.gateway_key(), fs::read(Files::of(elsewhere.path()).gateway_key()).unwrap());
+    let refused = open(workspace.path()).unwrap_err();
+    assert!(refused.ends_with("memory/checkpoint is not signed by this gateway's key"), "{refused}");
+    overwrite(&files.gateway_key(), own);
+    open(workspace.path()).unwrap();
 }
 
 #[test]

@@ -180,6 +180,7 @@ fn what_is_looked_for_is_understood_or_marked() {
     );
     let csv = rita.get("/console/export/handoffs.csv").text();
     assert!(csv.starts_with("handoffId,") && csv.lines().next().unwrap().contains(",messageId,"), "{csv}");
+    std::fs::remove_file(daemon.path("memory/checkpoint")).unwrap();
     assert!(rita.get("/console").text().contains("Sign and download one</a>, to keep it elsewhere"));
     // A TaskSpec of which nobody can tell from whom and for whom it is.
     let mut unreadable = spec("unreadable_0001");

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
-use super::harness::{Daemon, eventually, location, spec};
+use super::harness::{Daemon, eventually, location, spec, write};
 use super::wire::{Request, connect};
 
 /// The file as it was, the same file, and no longer than this.
@@ -61,4 +61,18 @@ fn searches_come_back_when_the_journal_of_their_file_is_gone() {
         });
     }
     eventually("it turns green", || (daemon.get("/readyz").json()["status"] == "ready").then_some(()));
+}
+
+/// A snapshot that somebody changed is not used, which costs a start some time; whoever reads the log knows why.
+#[test]
+fn a_snapshot_that_somebody_changed_is_passed_over_with_a_word() {
+    let mut daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("snapshot_0001")).status, 201);
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let snapshot = daemon.path("memory/state.snapshot");
+    let text = fs::read_to_string(&snapshot).unwrap();
+    write(&snapshot, text.replacen("\"signature\":\"", "\"signature\":\"00", 1));
+    daemon.restart_after_stop();
+    assert!(daemon.log().contains("the snapshot is not signed by this gateway's key"), "{}", daemon.log());
 }

@@ -36,6 +36,7 @@ fn what_fails_is_the_exit_code_and_the_daemon_says_so_too() {
 fn a_running_gateway_signs_a_checkpoint_and_without_one_there_is_the_last() {
     let mut workspace = Workspace::served();
     let checkpoint = ["audit", "checkpoint"];
+    std::fs::remove_file(workspace.path().join("memory/checkpoint")).unwrap();
     let found = workspace.json(&["--json", "doctor"]);
     let row = found["checks"].as_array().unwrap().iter().find(|row| row["check"] == "checkpoint").unwrap();
     assert!(row["fix"].as_str().unwrap().contains("handoffd audit checkpoint"), "{row}");

@@ -112,7 +112,7 @@ pub(super) fn checkpoint(ground: &Ground<'_>, findings: &mut Findings) -> String
         Ok(None) if head.sequence < limits::CHECKPOINT_ENTRIES => {
             findings.warn(
                 "there is no checkpoint yet",
-                "the daemon leaves one when it stops; while it runs, handoffd audit checkpoint has one signed to keep elsewhere",
+                "the daemon leaves one with its first entries and when it stops; while it runs, handoffd audit checkpoint has one signed to keep elsewhere",
             );
             return String::new();
         }
