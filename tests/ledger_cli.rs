@@ -283,6 +283,47 @@ fn a_list_without_views_says_that_they_are_missing_and_not_that_the_ledger_is_em
 }
 
 #[test]
+fn a_segment_that_is_missing_is_named_by_whoever_comes_to_it() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path();
+    assert!(run(root, &["init"]).status.success());
+    let mut log = open(root);
+    (0..6).for_each(|_| append(&mut log, "gate.decided", "hs_1", long_ago()));
+    drop(log);
+    let said = |arguments: &[&str]| {
+        let Output { status, stdout, stderr } = run(root, arguments);
+        let lines = String::from_utf8(stdout).unwrap().lines().count();
+        (status.code().unwrap(), lines, String::from_utf8(stderr).unwrap())
+    };
+    let name = |n: u64| format!("{n:020}.jsonl");
+    // In the middle, where it is come to from behind and from within; then the first one.
+    for (gone, from, through, read) in [(vec![3, 4], 3, 4, 2), (vec![1, 2], 1, 4, 0)] {
+        for n in gone {
+            std::fs::remove_file(ledger(root).join(name(n))).unwrap();
+        }
+        let missing = format!("entries {from} to {through} are missing: there is no ");
+        let check = |arguments: &[&str], lines: usize, missing: &str| {
+            let (code, printed, said) = said(arguments);
+            assert_eq!((code, printed), (2, lines), "{arguments:?}: {said}");
+            assert!(said.contains(missing) && said.contains(&name(from)), "{arguments:?}: {said}");
+        };
+        check(&["audit", "tail", "--from", "1", "--no-follow"], read, &missing);
+        check(&["audit", "tail", "--from", "1"], read, &missing);
+        check(&["audit", "export"], read, &missing);
+        let (code, _, refused) = said(&["serve", "--listen", "127.0.0.1:0"]);
+        assert_eq!(code, 3, "{refused}");
+        assert!(refused.contains(&missing) && refused.contains("keep the directory"), "{refused}");
+    }
+    // From within, it begins where it was asked to.
+    let missing = format!("entries 4 to 4 are missing: there is no {}", ledger(root).join(name(4)).display());
+    for arguments in [&["audit", "tail", "--from", "4"][..], &["audit", "show", "4"]] {
+        let (code, _, said) = said(arguments);
+        assert_eq!(code, 2, "{arguments:?}");
+        assert!(said.contains(missing.rsplit('/').next().unwrap()), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn a_ledger_is_copied_to_no_place_that_is_none_and_not_onto_itself() {
     let workspace = tempfile::tempdir().unwrap();
     let root = workspace.path();

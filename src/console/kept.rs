@@ -15,7 +15,7 @@ use crate::contract::TaskSpec;
 use crate::dispatch::{Settled, payload, preview};
 use crate::gates::{Caller, Code, Gate, Ground, judge};
 use crate::gateway::read_checkpoint;
-use crate::http::{App, Kind, Problem};
+use crate::http::{App, Problem};
 use crate::json::read;
 use crate::ledger::{EntriesFault, RunningHash};
 use crate::limits;
@@ -212,7 +212,7 @@ async fn off_thread<T: Send + 'static>(
 ) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(done)) => Ok(done),
-        _ => Err(Problem::new(Kind::ViewsBehind, "the ledger could not be read")
-            .hint("run: handoffd audit verify")),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }

@@ -33,6 +33,9 @@ fn hint(kind: Kind) -> Option<&'static str> {
             "nothing is decided until an operator says yes to it on the page Policies, or the files are put back"
         }
         Kind::RulesDiffer => "ask another replica; the overview says which file differs",
+        Kind::LedgerUnreadable => {
+            "the overview says whether the ledger was changed; on the gateway's machine, run: handoffd audit verify"
+        }
         Kind::ViewsBehind => {
             "decisions go on meanwhile; the overview says what is wrong, and when it is over"
         }

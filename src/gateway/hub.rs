@@ -89,6 +89,7 @@ impl Hub {
             next: from.max(1),
             through,
             head: Box::new(head),
+            fault: None,
         }
     }
 }
@@ -127,6 +128,7 @@ pub struct Listener {
     /// Up to here the ledger is read; from there on the line is heard.
     through: u64,
     head: Box<dyn Fn() -> u64 + Send + Sync>,
+    fault: Option<EntriesFault>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -139,6 +141,11 @@ impl Listener {
     /// Is there more to take without waiting?
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.told().is_empty()
+    }
+
+    /// Why there will be no further entry, where that is because the ledger could not be read back.
+    pub fn fault(&self) -> Option<&EntriesFault> {
+        self.fault.as_ref()
     }
 
     /// The next entry, when there is one; nothing when there will be none. Safe to stop waiting for at any time.
@@ -166,7 +173,13 @@ impl Listener {
             self.ready = Arc::default();
             self.at = 0;
             if self.next <= self.through {
-                self.ready = self.read().await.ok()?;
+                self.ready = match self.read().await {
+                    Ok(ready) => ready,
+                    Err(fault) => {
+                        self.fault = Some(fault);
+                        return None;
+                    }
+                };
                 if self.ready.told().is_empty() {
                     return None;
                 }

@@ -171,6 +171,8 @@ pub enum GatewayFault {
 impl std::fmt::Display for GatewayFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const RESTORE: &str = "`handoffd state restore` puts the ledger's view back";
+        const PUT_BACK: &str = "keep the directory, and put the ledger's files back as they were, or restore a backup into a \
+                                new workspace";
         match self {
             Self::Lock(fault) => write!(f, "{fault}"),
             Self::Io { path, why } => write!(f, "{}: {why}", path.display()),
@@ -184,6 +186,12 @@ impl std::fmt::Display for GatewayFault {
             }
             Self::BadCheckpoint(path) => {
                 write!(f, "{} is not signed by this gateway's key", path.display())
+            }
+            Self::Ledger(fault @ (OpenFault::Damaged { .. } | OpenFault::Gap { .. })) => {
+                write!(f, "{fault}; {PUT_BACK}")
+            }
+            Self::Ledger(fault @ OpenFault::Foreign { .. }) => {
+                write!(f, "{fault}; move it out of that directory, which holds segments alone")
             }
             Self::Ledger(fault) => write!(f, "{fault}"),
             Self::Forgotten { path, fault } => {
@@ -429,11 +437,19 @@ impl Gateway {
 
     /// A checkpoint of what is durable now, signed; nothing if the ledger is empty.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>, GatewayFault> {
-        let Some(entry) = self.ledger.entry(self.engine.head()).map_err(GatewayFault::Unread)? else {
+        let last = self.engine.head();
+        if last == 0 {
             return Ok(None);
-        };
+        }
+        let entry = self.ledger.committed(last).map_err(GatewayFault::Unread)?;
         let head = Head { sequence: entry.sequence, running_hash: entry.running_hash };
         Ok(Some(Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed)))
+    }
+
+    /// A checkpoint of what this process has taken in, whatever became of the ledger; nothing before the first entry.
+    pub fn checkpoint_of_state(&self) -> Option<Checkpoint> {
+        let head = self.state.head();
+        (head.sequence > 0).then(|| Checkpoint::sign(&self.topic_id, head, clock::now(), &self.seed))
     }
 
     /// Drops the bodies of entries older than this, and says how many; the chain stays as it is.

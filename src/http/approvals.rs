@@ -61,7 +61,8 @@ pub(super) async fn list(call: Call) -> Answer {
     });
     match read.await {
         Ok(Ok(page)) => Ok(json_response(StatusCode::OK, &page)),
-        _ => Err(unreadable()),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 
@@ -76,7 +77,8 @@ pub(super) async fn show(call: Call) -> Answer {
     });
     match read.await {
         Ok(Ok(shown)) => Ok(json_response(StatusCode::OK, &shown)),
-        _ => Err(unreadable()),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 
@@ -100,7 +102,8 @@ pub(super) async fn answer(mut call: Call) -> Answer {
             )
             .hint("nobody can see what they would approve; reject it, and let it be sent again"));
         }
-        _ => return Err(unreadable()),
+        (Ok(Err(fault)), Said::Approve) => return Err(Problem::ledger_unreadable(fault)),
+        (Err(error), Said::Approve) => return Err(Problem::ledger_unreadable(error)),
     };
     let answering = Answering { handoff_id, ask, task_spec: body.clone(), by };
     let decided = done(move || engine.answer(answering)).await?.map_err(unanswered)?;
@@ -122,10 +125,6 @@ pub(crate) fn hindrance_to_yes(app: &App, caller: &Caller, handoff_id: &str) -> 
 /// The TaskSpec as it was submitted; nothing if it is no longer kept.
 fn task_spec(ledger: &Source, waiting: &Waiting) -> Result<Option<String>, EntriesFault> {
     ledger.body(waiting.created_sequence, waiting.task_spec_digest)
-}
-
-fn unreadable() -> Problem {
-    Problem::new(Kind::ViewsBehind, "the ledger could not be read")
 }
 
 fn to_json(waiting: &Waiting, body: Option<&str>, policies: &PolicySet) -> Json {

@@ -17,7 +17,7 @@ use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use super::streams::Reader;
 use crate::gateway::read_checkpoint;
-use crate::ledger::{Entry, verify};
+use crate::ledger::{Checkpoint, Entry, verify};
 use crate::limits;
 use crate::views::EntryFilter;
 
@@ -76,23 +76,22 @@ async fn read(app: &Arc<App>, from: u64, through: u64) -> Result<Vec<Entry>, Pro
     });
     match entries.await {
         Ok(Ok(entries)) => Ok(entries),
-        Ok(Err(fault)) => Err(unreadable(&fault.to_string())),
-        Err(error) => Err(unreadable(&error.to_string())),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 
-fn unreadable(why: &str) -> Problem {
-    tracing::error!(why, "the ledger could not be read");
-    Problem::new(Kind::ViewsBehind, "the ledger could not be read").hint("run: handoffd audit verify")
-}
-
 /// `GET /v1/audit/export`: JSON lines, as they are read; a slow reader is waited for, not buffered for, and one whose token
-/// no longer counts gets no more.
+/// no longer counts gets no more. A ledger that does not go as far as is known is found before the first line is sent.
 pub(super) async fn export(call: Call) -> Answer {
     let app = call.app.clone();
     let reader = Reader::new(&app, call.caller.as_ref());
     let from = call.query.integer("from").unwrap_or(1);
     let through = app.gateway.engine().head();
+    if from <= through {
+        read(&app, through, through).await?;
+        read(&app, from, from).await?;
+    }
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(4);
     tokio::spawn(async move {
         let mut next = from;
@@ -129,8 +128,8 @@ pub(super) async fn checkpoint(call: Call) -> Answer {
     match signed {
         Ok(Ok(Some(checkpoint))) => Ok(json_response(StatusCode::OK, &checkpoint)),
         Ok(Ok(None)) => Err(Problem::new(Kind::NotFound, "the ledger has no entries yet")),
-        Ok(Err(fault)) => Err(unreadable(&fault.to_string())),
-        Err(error) => Err(unreadable(&error.to_string())),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 
@@ -139,7 +138,7 @@ pub(super) async fn verify(call: Call) -> Answer {
     let verifying = Verifying::begin(&call.app)?;
     match tokio::task::spawn_blocking(move || verifying.run(&mut |_| {})).await {
         Ok(body) => Ok(json_response(StatusCode::OK, &body)),
-        Err(error) => Err(unreadable(&error.to_string())),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 
@@ -167,24 +166,17 @@ impl Verifying {
 fn verified(app: &App, tell: &mut dyn FnMut(verify::Progress)) -> Json {
     let files = app.gateway.files();
     let finding = |what: String| json!({"verified": false, "finding": what});
-    let mut checkpoints = Vec::new();
-    match read_checkpoint(&files.checkpoint()) {
-        Ok(None) => {}
+    let kept = match read_checkpoint(&files.checkpoint()) {
+        Ok(kept) => kept,
         Err(fault) => return finding(fault.to_string()),
-        Ok(Some(checkpoint)) => {
-            let mut keys = verify::PublicKeys::default();
-            let text = serde_json::to_vec(&checkpoint).unwrap_or_default();
-            let claimed = match verify::Checkpoint::parse(&text) {
-                Ok(claimed) => claimed,
-                Err(found) => return finding(found.to_string()),
-            };
-            if let Err(error) = keys.add(claimed.key_id(), &app.gateway.public_key()) {
-                return finding(error.to_string());
-            }
-            match claimed.verify(&keys) {
-                Ok(checkpoint) => checkpoints.push(checkpoint),
-                Err(found) => return finding(found.to_string()),
-            }
+    };
+    let kept_count = usize::from(kept.is_some());
+    let mut checkpoints = Vec::new();
+    // Beside the one that was left in a file, what this process knows to be in force: the ledger has to reach that, too.
+    for checkpoint in kept.into_iter().chain(app.gateway.checkpoint_of_state()) {
+        match signed(&checkpoint, &app.gateway.public_key()) {
+            Ok(checkpoint) => checkpoints.push(checkpoint),
+            Err(found) => return finding(found),
         }
     }
     let through = app.gateway.engine().head();
@@ -197,7 +189,16 @@ fn verified(app: &App, tell: &mut dyn FnMut(verify::Progress)) -> Json {
             "runningHash": report.last_running_hash,
             "bodies": report.bodies,
             "batches": report.batches,
-            "checkpoints": checkpoints.len(),
+            "checkpoints": kept_count,
         }),
     }
+}
+
+/// A checkpoint as the verifier takes it: signed with this key.
+fn signed(checkpoint: &Checkpoint, public_key: &str) -> Result<verify::Checkpoint, String> {
+    let text = serde_json::to_vec(checkpoint).unwrap_or_default();
+    let claimed = verify::Checkpoint::parse(&text).map_err(|found| found.to_string())?;
+    let mut keys = verify::PublicKeys::default();
+    keys.add(claimed.key_id(), public_key).map_err(|error| error.to_string())?;
+    claimed.verify(&keys).map_err(|found| found.to_string())
 }

@@ -38,9 +38,7 @@ pub(super) async fn show(call: Call) -> Answer {
         .ok_or_else(none)?;
     let ledger = call.app.gateway.ledger().clone();
     let read = tokio::task::spawn_blocking(move || -> Result<Option<String>, EntriesFault> {
-        let Some(entry) = ledger.entry(decided)? else {
-            return Ok(None);
-        };
+        let entry = ledger.committed(decided)?;
         let wire: serde_json::Value = serde_json::from_str(&entry.wire).unwrap_or_default();
         let digest = wire.pointer("/payload/evidenceDigest").and_then(serde_json::Value::as_str);
         digest.and_then(Digest::parse).map_or(Ok(None), |digest| ledger.body(decided, digest))
@@ -51,7 +49,8 @@ pub(super) async fn show(call: Call) -> Answer {
         }
         Ok(Ok(None)) => Err(Problem::new(Kind::NotFound, "the event is no longer kept")
             .hint("bodies are dropped when they are older than [retention] bodies says; the ledger has their digests")),
-        _ => Err(Problem::new(Kind::ViewsBehind, "the ledger could not be read")),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 

@@ -69,25 +69,20 @@ pub(super) async fn list(call: Call) -> Answer {
     let read = tokio::task::spawn_blocking(move || -> Result<Vec<Json>, EntriesFault> {
         let mut rows = Vec::with_capacity(page.rows.len());
         for row in &page.rows {
-            if let Some(entry) = ledger.entry(row.sequence)? {
-                let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
-                let payload = wire.get("payload").cloned().unwrap_or_default();
-                if let Ok(observed) = serde_json::from_value::<MentionObserved>(payload) {
-                    let is_marked = rollout.may_mark(&observed.handoff_id).is_err();
-                    rows.push(observed_to_json(
-                        &observed,
-                        entry.sequence,
-                        &entry.consensus_timestamp,
-                        is_marked,
-                    ));
-                }
+            let entry = ledger.committed(row.sequence)?;
+            let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
+            let payload = wire.get("payload").cloned().unwrap_or_default();
+            if let Ok(observed) = serde_json::from_value::<MentionObserved>(payload) {
+                let is_marked = rollout.may_mark(&observed.handoff_id).is_err();
+                rows.push(observed_to_json(&observed, entry.sequence, &entry.consensus_timestamp, is_marked));
             }
         }
         Ok(rows)
     });
     match read.await {
         Ok(Ok(rows)) => Ok(json_response(StatusCode::OK, &json!({"mentions": rows, "next": next}))),
-        _ => Err(Problem::new(Kind::ViewsBehind, "the ledger could not be read")),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value as Json, json};
 
 use crate::engine::EngineFault;
-use crate::json::BodyFault;
+use crate::json::{BodyFault, printable};
 use crate::views::ViewsFault;
 
 macro_rules! kinds {
@@ -100,6 +100,7 @@ kinds! {
     RouteMoved = "ROUTE_MOVED", CONFLICT, "Handoffs keep ending on the route";
     RouteNotBlocked = "ROUTE_NOT_BLOCKED", CONFLICT, "There is nothing to lift";
     RouteEvidenceOwn = "ROUTE_EVIDENCE_OWN", FORBIDDEN, "Nobody vouches for their own work";
+    LedgerUnreadable = "LEDGER_UNREADABLE", SERVICE_UNAVAILABLE, "The ledger cannot be read back";
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }
 
@@ -186,6 +187,13 @@ impl Problem {
     /// There is nothing here, or nothing that this caller may know of: the two look the same.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(Kind::NotFound, format!("there is no such {what}, or it is not yours to see"))
+    }
+
+    /// What is in the ledger could not be read back. Why is for the log: it may name files.
+    pub(crate) fn ledger_unreadable(why: impl std::fmt::Display) -> Self {
+        tracing::error!(why = %printable(&why.to_string()), "the ledger could not be read back");
+        Self::new(Kind::LedgerUnreadable, "an entry that is in the ledger, or its body, could not be read back")
+            .hint("/readyz says whether the ledger was changed; on the gateway's machine, run: handoffd audit verify")
     }
 
     pub(crate) fn to_json(&self) -> Json {

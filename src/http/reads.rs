@@ -1,6 +1,5 @@
 //! Lists of handoffs, and one with its timeline.
 
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -138,7 +137,8 @@ pub(super) async fn show(call: Call) -> Answer {
     let shown = tokio::task::spawn_blocking(move || detail_to_json(&ledger, &detail)).await;
     match shown {
         Ok(Ok(body)) => Ok(json_response(StatusCode::OK, &body)),
-        _ => Err(Problem::new(Kind::ViewsBehind, "the ledger could not be read")),
+        Ok(Err(fault)) => Err(Problem::ledger_unreadable(fault)),
+        Err(error) => Err(Problem::ledger_unreadable(error)),
     }
 }
 
@@ -219,9 +219,7 @@ fn detail_to_json(ledger: &Source, detail: &HandoffDetail) -> Result<Json, Entri
     for (row, sequences) in &detail.attempts {
         let mut timeline = Vec::new();
         for sequence in sequences {
-            // A timeline with a gap would look like one without.
-            let missing = || io::Error::other(format!("entry {sequence} is missing"));
-            let entry = ledger.entry(*sequence)?.ok_or_else(|| EntriesFault::Io(missing()))?;
+            let entry = ledger.committed(*sequence)?;
             let wire: Json = serde_json::from_str(&entry.wire).unwrap_or_default();
             timeline.push(json!({
                 "sequence": entry.sequence,

@@ -19,7 +19,6 @@ use super::tokens::{body, wrong};
 use crate::callers::{Act, Caller, Role};
 use crate::engine::{RolledBack, RouteFault, Routed};
 use crate::gateway::{GateAsk, GateDecision, LookFault, Promoter, Undecided};
-use crate::json::printable;
 use crate::limits;
 use crate::promotion::{
     Attached, Lift, NotNow, PromotionGate, RollbackAsk, RollbackBy, RouteRecord, Superseded, may_ask,
@@ -401,9 +400,6 @@ fn unseen(fault: LookFault) -> Problem {
             Problem::new(Kind::ViewsBehind, "the views are behind the ledger").hint("try again shortly")
         }
         LookFault::Views(fault) => fault.into(),
-        LookFault::Ledger(why) => {
-            tracing::error!(why = %printable(&why), "what a gate rests on could not be read");
-            Problem::new(Kind::ViewsBehind, "the ledger could not be read")
-        }
+        LookFault::Ledger(why) => Problem::ledger_unreadable(why),
     }
 }

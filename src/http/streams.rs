@@ -18,6 +18,7 @@ use super::endpoint::Answer;
 use super::problem::{Kind, Problem};
 use crate::callers::{Caller, TokenId};
 use crate::gateway::{Listener, Told};
+use crate::ledger::EntriesFault;
 use crate::limits;
 use crate::os::clock;
 use crate::wire::StreamId;
@@ -124,6 +125,12 @@ fn respond(
     Sse::new(stream).keep_alive(beat).into_response()
 }
 
+/// The last event of a stream whose next entry cannot be read: a problem, without an id to go on from.
+fn unreadable(fault: &EntriesFault) -> Event {
+    let problem = Problem::ledger_unreadable(fault).to_json();
+    Event::default().event("error").data(problem.to_string())
+}
+
 fn events(
     listener: Listener,
     event: impl Fn(&Told) -> Step + Send + 'static,
@@ -134,7 +141,11 @@ fn events(
         let (mut listener, event, mut reader, mut stopping) = state?;
         loop {
             let Step { event: one, is_last } = tokio::select! {
-                told = listener.next() => event(&told?),
+                told = listener.next() => match told {
+                    Some(told) => event(&told),
+                    // One that ended without a word would look as if nothing more had happened.
+                    None => return listener.fault().map(|fault| (Ok(unreadable(fault)), None)),
+                },
                 () = reader.beat() => {
                     if reader.counts() {
                         continue;

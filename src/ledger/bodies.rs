@@ -5,21 +5,28 @@ use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::entries::{EntriesFault, damaged_at};
+use super::entries::{EntriesFault, damaged_at, hole};
 use super::line::{self, Line};
 use super::search;
 use super::segments::list;
 use crate::proof::Digest;
 
-/// The body with this digest that entry `sequence`, which must be committed, refers to; nothing if it was purged.
+/// The body with this digest that entry `sequence`, which must be committed, refers to; nothing if it was purged. An entry
+/// that is not there is a fault, for its body was not purged.
 ///
 /// A body stands before the entry that refers to it, in the same batch, so no more is read than that batch.
 pub fn read_body(directory: &Path, sequence: u64, digest: Digest) -> Result<Option<String>, EntriesFault> {
     let segments = list(directory).map_err(EntriesFault::Open)?;
     let before = segments.partition_point(|(first, _)| *first <= sequence);
-    let Some((_, path)) = before.checked_sub(1).and_then(|last| segments.get(last)) else { return Ok(None) };
+    let missing = || match segments.get(before) {
+        Some((first, next)) => hole(next, sequence, *first),
+        None => EntriesFault::Ended { before: sequence },
+    };
+    let Some((_, path)) = before.checked_sub(1).and_then(|last| segments.get(last)) else {
+        return Err(missing());
+    };
     let file = File::open(path).map_err(EntriesFault::Io)?;
-    let Some(event_at) = event_at(&file, path, sequence)? else { return Ok(None) };
+    let event_at = event_at(&file, path, sequence)?.ok_or_else(missing)?;
     let wanted = format!("{{\"digest\":\"{digest}\",");
     let found = search::backwards(&file, event_at, |at, line| {
         if line.starts_with(b"{\"commit\"") {

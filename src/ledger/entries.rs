@@ -9,7 +9,7 @@ use super::line::{self, EventLine, Line};
 use super::postgres::PostgresFault;
 use super::recovery::OpenFault;
 use super::search;
-use super::segments::list;
+use super::segments::{list, segment_name};
 
 const READ_BYTES: usize = 256 * 1024;
 
@@ -37,6 +37,16 @@ pub enum EntriesFault {
     CutBack {
         through: u64,
     },
+    /// The segment that should hold these entries is not there.
+    Hole {
+        segment: PathBuf,
+        from: u64,
+        through: u64,
+    },
+    /// The ledger ends before an entry that was there.
+    Ended {
+        before: u64,
+    },
     /// They are in a database.
     Database(PostgresFault),
 }
@@ -47,6 +57,14 @@ impl std::fmt::Display for EntriesFault {
             Self::Open(fault) => write!(f, "{fault}"),
             Self::Io(error) => write!(f, "the ledger could not be read: {error}"),
             Self::Damaged { segment, line } => write!(f, "the ledger is damaged in {segment}, line {line}"),
+            Self::Hole { segment, from, through } => write!(
+                f,
+                "entries {from} to {through} are missing: there is no {}; put that segment back as it was, or restore a backup",
+                segment.display()
+            ),
+            Self::Ended { before } => {
+                write!(f, "the ledger ends before entry {before}, which was in it: it was cut or replaced")
+            }
             Self::Database(fault) => write!(f, "{fault}"),
             Self::CutBack { through } => write!(
                 f,
@@ -94,6 +112,11 @@ impl Segment {
     }
 }
 
+/// Entries from number `from` on should stand before a segment that begins with number `first`.
+pub(super) fn hole(next: &Path, from: u64, first: u64) -> EntriesFault {
+    EntriesFault::Hole { segment: next.with_file_name(segment_name(from)), from, through: first - 1 }
+}
+
 /// The line that is number `line` from a place on is not as it should be. The lines before that place are counted
 /// only now, when somebody wants to know.
 pub(super) fn damaged_at(path: &Path, place: u64, line: u64) -> EntriesFault {
@@ -124,6 +147,9 @@ impl Entries {
         while self.next <= self.through {
             let Some(segment) = &mut self.reader else {
                 let Some((first, path)) = self.segments.next() else { return Ok(None) };
+                if first > self.next {
+                    return Err(hole(&path, self.next, first));
+                }
                 self.reader = Some(Segment::open(path, first, self.next).map_err(EntriesFault::Io)?);
                 continue;
             };

@@ -55,7 +55,7 @@ impl MemoryStore {
 
 /// Entries of a store, in order.
 #[derive(Debug)]
-pub struct MemoryEntries {
+pub(super) struct MemoryEntries {
     store: MemoryStore,
     next: u64,
     through: u64,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::chain::Head;
 use super::disk::Disk;
 use super::line::{self, Line};
+use super::segments::segment_name;
 use crate::timestamp::Timestamp;
 
 /// A tail that was set aside.
@@ -50,7 +51,7 @@ pub enum OpenFault {
     },
     /// A file that does not belong there.
     Foreign {
-        name: String,
+        path: PathBuf,
     },
 }
 
@@ -71,9 +72,18 @@ impl std::fmt::Display for OpenFault {
                 write!(f, "entry {sequence} is not the one that was acknowledged")
             }
             Self::Gap { segment, expected } => {
-                write!(f, "segment {segment} does not begin with entry {expected}")
+                let first = segment.split('.').next().and_then(|digits| digits.parse::<u64>().ok());
+                match first.filter(|first| first > expected) {
+                    Some(first) => write!(
+                        f,
+                        "entries {expected} to {} are missing: there is no segment {}, and {segment} comes next",
+                        first - 1,
+                        segment_name(*expected)
+                    ),
+                    None => write!(f, "segment {segment} begins before entry {expected}, which comes next"),
+                }
             }
-            Self::Foreign { name } => write!(f, "`{name}` does not belong into the ledger"),
+            Self::Foreign { path } => write!(f, "{} does not belong into the ledger", path.display()),
         }
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OpenFault> {
             .strip_suffix(".jsonl")
             .filter(|digits| digits.len() == 20)
             .and_then(|digits| digits.parse().ok());
-        let first: u64 = first.ok_or_else(|| OpenFault::Foreign { name: name.to_owned() })?;
+        let first: u64 = first.ok_or_else(|| OpenFault::Foreign { path: path.clone() })?;
         segments.push((first, path));
     }
     segments.sort_unstable();

@@ -1,7 +1,7 @@
 //! Where entries and bodies are read back from, whichever log they were appended to.
 
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bodies::read_body;
@@ -11,6 +11,8 @@ use super::entries::{Entries, EntriesFault, Entry};
 use super::memory::{MemoryEntries, MemoryStore};
 use super::postgres::{Database, StoredEntries};
 use super::purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
+use super::recovery::OpenFault;
+use super::segments::{inspect, list};
 use super::verify;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
@@ -30,22 +32,60 @@ impl Source {
         Self::Files(directory.into())
     }
 
-    /// The entries from number `from` through number `through`, which must be committed.
+    /// The entries from number `from` through number `through`, which must be committed: a ledger that ends before is a
+    /// fault.
     pub fn entries(&self, from: u64, through: u64) -> Result<SourceEntries, EntriesFault> {
-        Ok(match self {
-            Self::Files(directory) => SourceEntries::Files(Entries::read(directory, from, through)?),
-            Self::Memory(store) => SourceEntries::Memory(store.entries(from, through)),
-            Self::Database(database) => SourceEntries::Database(database.entries(from, through)),
-        })
+        let kept = match self {
+            Self::Files(directory) => Kept::Files(Entries::read(directory, from, through)?),
+            Self::Memory(store) => Kept::Memory(store.entries(from, through)),
+            Self::Database(database) => Kept::Database(database.entries(from, through)),
+        };
+        Ok(SourceEntries { kept, next: from.max(1), through })
     }
 
     /// The entry of this number; nothing if the ledger does not go so far.
     pub fn entry(&self, sequence: u64) -> Result<Option<Entry>, EntriesFault> {
-        self.entries(sequence, sequence)?.next().transpose()
+        match self.entries(sequence, sequence)?.next().transpose() {
+            Err(EntriesFault::Ended { .. }) => Ok(None),
+            read => read,
+        }
+    }
+
+    /// The entry of this number, which must be committed.
+    pub fn committed(&self, sequence: u64) -> Result<Entry, EntriesFault> {
+        self.entry(sequence)?.ok_or(EntriesFault::Ended { before: sequence })
+    }
+
+    /// What lies among the segments and is none, if something does.
+    pub fn stray(&self) -> Option<PathBuf> {
+        match self {
+            Self::Files(directory) => match list(directory) {
+                Err(OpenFault::Foreign { path }) => Some(path),
+                _ => None,
+            },
+            Self::Memory(_) | Self::Database(_) => None,
+        }
+    }
+
+    /// What the ledger is called and its last committed entry; nothing if it has none.
+    pub fn end(&self) -> Result<Option<(String, Head)>, EntriesFault> {
+        match self {
+            Self::Files(directory) if directory.is_dir() => inspect(directory).map_err(EntriesFault::Open),
+            Self::Files(_) | Self::Memory(_) => Ok(None),
+            Self::Database(database) => {
+                let (head, _) = database.head().map_err(EntriesFault::Database)?;
+                Ok((head.sequence > 0).then(|| (database.topic_id().to_owned(), head)))
+            }
+        }
     }
 
     /// Is that very entry in the ledger?
     pub fn has(&self, head: Head) -> Result<bool, EntriesFault> {
+        if let Self::Files(directory) = self
+            && !directory.is_dir()
+        {
+            return Ok(false);
+        }
         Ok(self.entry(head.sequence)?.is_some_and(|entry| entry.running_hash == head.running_hash))
     }
 
@@ -89,9 +129,16 @@ impl Source {
     }
 }
 
-/// Iterates over committed entries.
+/// Iterates over committed entries, all that were asked for or a fault.
 #[derive(Debug)]
-pub enum SourceEntries {
+pub struct SourceEntries {
+    kept: Kept,
+    next: u64,
+    through: u64,
+}
+
+#[derive(Debug)]
+enum Kept {
     Files(Entries),
     Memory(MemoryEntries),
     Database(StoredEntries),
@@ -101,11 +148,23 @@ impl Iterator for SourceEntries {
     type Item = Result<Entry, EntriesFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Files(entries) => entries.next(),
-            Self::Memory(entries) => entries.next().map(Ok),
-            Self::Database(entries) => entries.next(),
+        let next = match &mut self.kept {
+            Kept::Files(entries) => entries.next(),
+            Kept::Memory(entries) => entries.next().map(Ok),
+            Kept::Database(entries) => entries.next(),
+        };
+        match &next {
+            Some(Ok(entry)) => self.next = entry.sequence + 1,
+            None if self.next <= self.through => {
+                let before = self.next;
+                // Said once.
+                self.through = 0;
+                return Some(Err(EntriesFault::Ended { before }));
+            }
+            Some(Err(_)) => self.through = 0,
+            None => {}
         }
+        next
     }
 }
 

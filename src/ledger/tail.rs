@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::entries::{EntriesFault, Entry, damaged_at};
+use super::entries::{EntriesFault, Entry, damaged_at, hole};
 use super::line::{self, Line};
 use super::search;
 use super::segments::{list, segment_name};
@@ -73,12 +73,41 @@ impl Tail {
             let path = self.directory.join(segment_name(committed + 1));
             match File::open(&path) {
                 Ok(file) => self.segment = Some(Open { path, file, offset: 0, committed: None }),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    let Some((first, later)) = segment_behind(&self.directory, committed + 1)? else { break };
+                    if first == committed + 1 {
+                        // Made just now.
+                        continue;
+                    }
+                    // A later one is there, so this one is full by now, and its end may have come since it was read.
+                    let offset = segment.offset;
+                    segment.read(&mut |entry| {
+                        if entry.sequence >= self.next {
+                            entries.push(entry);
+                        }
+                        true
+                    })?;
+                    if segment.offset == offset {
+                        // What was read before it is handed out first.
+                        return if entries.is_empty() {
+                            Err(hole(&later, committed + 1, first))
+                        } else {
+                            Ok(entries)
+                        };
+                    }
+                    self.next = entries.last().map_or(self.next, |entry| entry.sequence + 1);
+                }
                 Err(error) => return Err(EntriesFault::Io(error)),
             }
         }
         Ok(entries)
     }
+}
+
+/// The first segment that begins with this entry or a later one.
+fn segment_behind(directory: &Path, sequence: u64) -> Result<Option<(u64, PathBuf)>, EntriesFault> {
+    let segments = list(directory).map_err(EntriesFault::Open)?;
+    Ok(segments.into_iter().find(|(first, _)| *first >= sequence))
 }
 
 impl Open {
@@ -87,7 +116,10 @@ impl Open {
         let segments = list(directory).map_err(EntriesFault::Open)?;
         let before = segments.partition_point(|(first, _)| *first <= sequence);
         let Some((_, path)) = before.checked_sub(1).and_then(|last| segments.get(last)) else {
-            return Ok(None);
+            return match segments.get(before) {
+                Some((first, later)) => Err(hole(later, sequence, *first)),
+                None => Ok(None),
+            };
         };
         let file = match File::open(path) {
             Ok(file) => file,

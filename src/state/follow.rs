@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::publish::{Publisher, Replaced};
 use super::snapshot::seal_snapshot;
 use super::view::{StateFault, StateView};
-use crate::ledger::{Entry, Follower, Notice, Source};
+use crate::ledger::{Entry, Follower, Head, Notice, Source};
 use crate::limits;
 use crate::proof::Seed;
 
@@ -181,6 +181,11 @@ impl StateWatch {
     /// The document, as the file has it or is about to.
     pub fn document(&self) -> String {
         lock(&self.shared.desk).view.render()
+    }
+
+    /// The last entry that the view has taken in.
+    pub fn head(&self) -> Head {
+        lock(&self.shared.desk).view.head()
     }
 
     /// The view as it stands, to start from next time; nothing if it is too large to be worth it. Published first:

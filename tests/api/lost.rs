@@ -7,11 +7,62 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
 use super::harness::{Daemon, eventually, location, spec, write};
+use super::streams::{Events, to_the_end};
 use super::wire::{Request, connect};
+
+const SEGMENT: &str = "memory/ledger/00000000000000000001.jsonl";
 
 /// The file as it was, the same file, and no longer than this.
 fn cut(path: &Path, bytes: usize) {
     OpenOptions::new().write(true).open(path).unwrap().set_len(bytes as u64).unwrap();
+}
+
+/// Where the last batch of a segment begins.
+fn before_the_last_batch(text: &str) -> usize {
+    let commits: Vec<usize> = text.match_indices("{\"commit\":").map(|(at, _)| at).collect();
+    let kept = commits[commits.len() - 2];
+    kept + text[kept..].find('\n').unwrap() + 1
+}
+
+#[test]
+fn a_ledger_that_was_cut_while_it_is_served_is_whole_to_nobody() {
+    let daemon = Daemon::new();
+    for n in 1..=3 {
+        assert_eq!(daemon.submit(&spec(&format!("cut_{n:04}"))).status, 201);
+    }
+    let place = location(&spec("cut_0003"));
+    assert_eq!(daemon.get(&format!("{place}/evidence")).status, 200);
+    let entries = daemon.events().len();
+    let verified = daemon.get("/v1/audit/verify").json();
+    assert_eq!((&verified["verified"], &verified["entries"]), (&true.into(), &entries.into()), "{verified}");
+
+    let segment = daemon.path(SEGMENT);
+    let whole = fs::read_to_string(&segment).unwrap();
+    for (bytes, is_left) in [(before_the_last_batch(&whole), true), (0, false)] {
+        cut(&segment, bytes);
+        eventually("it turns red", || (daemon.get("/readyz").status == 503).then_some(()));
+        let found = daemon.get("/v1/audit/verify").json();
+        assert_eq!(found["verified"], false, "{found}");
+        // The first checkpoint that it does not reach: that of the first entries, where nothing is left.
+        let expected = if is_left { format!("expected {entries}") } else { "after 0 entries".to_owned() };
+        assert!(found["finding"].as_str().unwrap().contains(&expected), "{found}");
+        for target in [
+            "/v1/audit/export".to_owned(),
+            format!("/v1/audit/export?from={entries}"),
+            "/v1/audit/checkpoint".to_owned(),
+            format!("/v1/audit/{entries}"),
+            place.clone(),
+            format!("{place}/evidence"),
+        ] {
+            let refused = daemon.get(&target);
+            assert_eq!((refused.status, refused.code().as_str()), (503, "LEDGER_UNREADABLE"), "{target}");
+        }
+        let request = Request::new("GET", &format!("/v1/audit/stream?from={entries}")).token(&daemon.admin);
+        let told = to_the_end(&mut Events::open(&daemon, &request));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!((told[0].kind.as_str(), told[0].id), ("error", None));
+        assert_eq!(told[0].json()["code"], "LEDGER_UNREADABLE");
+    }
 }
 
 /// SQLite keeps the index of its journal in memory that it shares through a file, for commands that read the tables beside

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::tally::Tally;
-use crate::ledger::{Entry, RunningHash};
+use crate::ledger::{Entry, MemoryLog, RunningHash, Source};
 use crate::policy::{PolicySet, References};
 
 const ROUTE: &str = "desk.v1";
@@ -38,8 +38,8 @@ fn went_live() -> Told {
 /// The lines that fail, of the six that rest on the ledger alone, and what is said of the first.
 fn check(told: &[Told]) -> String {
     // No TaskSpec is kept any more.
-    let ledger = tempfile::tempdir().unwrap();
-    let mut tally = Tally::new(crate::ledger::Source::files(ledger.path()), None);
+    let ledger = Source::Memory(MemoryLog::new("gw_1").store().clone());
+    let mut tally = Tally::new(ledger, None);
     for (sequence, (name, kind, sender, payload)) in (1..).zip(told) {
         let stream = match *name {
             ROUTE => format!("phase:{ROUTE}"),
