@@ -7,11 +7,11 @@ use serde_json::{Value as Json, json};
 
 use super::printer::{DIM, GREEN, RED, YELLOW};
 use super::{Context, Exit, Failure};
-use crate::gateway::{Files, WorkspaceLock};
+use crate::gateway::Files;
 use crate::json::printable;
 use crate::os::files::replace_public;
 use crate::policy::ROUTES_PATH;
-use crate::state::{Adoption, Published, Publisher, adopt};
+use crate::state::{Adoption, Published, adopt};
 
 /// Take routing edits over from an edited file; the daemon must not be running.
 ///
@@ -30,11 +30,12 @@ pub(super) struct Adopt {
 
 impl Adopt {
     pub(super) fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
-        let _lock = WorkspaceLock::take(&files.lock(), "handoffd state adopt")
-            .map_err(|fault| Failure(fault.to_string()))?;
+        let _lock = match super::state::hold(context, files, "handoffd state adopt") {
+            Ok(lock) => lock,
+            Err(exit) => return Ok(exit),
+        };
         let shown = files.state().display().to_string();
-        let text =
-            Publisher::new(files.state()).read().map_err(|error| Failure(format!("{shown}: {error}")))?;
+        let text = super::state::read(files)?;
         let text =
             text.ok_or_else(|| Failure(format!("{shown} does not exist; there is nothing to adopt")))?;
         let (view, published) = super::state::made_again(files, Some(&text))?;
@@ -80,7 +81,7 @@ impl Adopt {
         // First the policy: if it ends here, the edit is still in the state file and adopting again finds it done.
         replace_public(&path, changed.as_bytes())
             .map_err(|error| Failure(format!("{ROUTES_PATH}: {error}")))?;
-        Publisher::new(files.state()).publish(|text| view.render_into(text))?;
+        super::state::publish(files, &view)?;
         let message = format!("adopted into {ROUTES_PATH}; the state file is the ledger's again");
         self.say(context, self.yes.then_some(&adoption), &message);
         Ok(Exit::Done)

@@ -7,10 +7,11 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use super::printer::{DIM, GREEN, RED, counted};
+use super::state::Compared;
 use super::{Context, Exit, Failure, parse_time, place, read_input};
-use crate::gateway::{Files, public_key};
+use crate::gateway::{Files, GatewayFault, hold_ledger, public_key};
 use crate::json;
-use crate::ledger::{Head, Source, inspect, verify};
+use crate::ledger::{Head, OpenFault, Source, verify};
 use crate::limits;
 use crate::policy::plain;
 use crate::state::Published;
@@ -125,8 +126,12 @@ pub(super) struct Committed {
     pub(super) ledger: Source,
 }
 
-pub(super) fn nothing_yet(files: &Files) -> Failure {
-    Failure(format!("{} has no entries yet", files.ledger().display()))
+/// Why there is nothing to read: the ledger has no entries yet, or it has lost those that something else has seen.
+fn nothing_there(files: &Files) -> Failure {
+    match hold_ledger(files, &Source::files(&files.ledger())) {
+        Err(lost @ GatewayFault::Forgotten { .. }) => Failure(lost.to_string()),
+        _ => Failure(format!("{} has no entries yet", files.ledger().display())),
+    }
 }
 
 /// The committed part of the workspace's ledger.
@@ -140,20 +145,11 @@ pub(super) fn committed_if_any(files: &Files) -> Result<Option<Committed>, Failu
 }
 
 fn committed_in(ledger: Source, files: &Files) -> Result<Committed, Failure> {
-    found_in(ledger)?.ok_or_else(|| nothing_yet(files))
+    found_in(ledger)?.ok_or_else(|| nothing_there(files))
 }
 
 fn found_in(ledger: Source) -> Result<Option<Committed>, Failure> {
-    let found = match &ledger {
-        Source::Database(database) => {
-            let (head, _) = database.head().map_err(|fault| Failure(fault.to_string()))?;
-            (head.sequence > 0).then(|| (database.topic_id().to_owned(), head))
-        }
-        Source::Files(directory) if directory.is_dir() => {
-            inspect(directory).map_err(|fault| Failure(fault.to_string()))?
-        }
-        Source::Files(_) | Source::Memory(_) => None,
-    };
+    let found = ledger.end().map_err(|fault| Failure(fault.to_string()))?;
     Ok(found.map(|(topic_id, head)| Committed { topic_id, head, ledger }))
 }
 
@@ -175,16 +171,25 @@ impl Export {
     fn run(&self, context: &Context, files: &Files) -> Result<Exit, Failure> {
         // What was left behind by a copy can still be taken away, so that the two can be compared.
         let (ledger, left_behind) = place::ledger_or_left_behind(files.workspace())?;
-        if let Some(why) = left_behind {
-            context.printer.note(&why);
+        if let Some(why) = &left_behind {
+            context.printer.note(why);
         }
-        let Committed { topic_id, head, ledger } = committed_in(ledger, files)?;
-        let entries = ledger.entries(self.from, head.sequence);
-        for entry in entries.map_err(|fault| Failure(fault.to_string()))? {
-            let entry = entry.map_err(|fault| Failure(fault.to_string()))?;
-            context.printer.raw(entry.to_line(&topic_id).as_bytes());
+        let is_left_behind = left_behind.is_some();
+        let whole = ledger.clone();
+        let found = found_in(ledger)?;
+        if let Some(Committed { topic_id, head, ledger }) = &found {
+            let entries = ledger.entries(self.from, head.sequence);
+            for entry in entries.map_err(|fault| Failure(fault.to_string()))? {
+                let entry = entry.map_err(|fault| Failure(fault.to_string()))?;
+                context.printer.raw(entry.to_line(topic_id).as_bytes());
+            }
         }
-        Ok(Exit::Done)
+        // All that is left is printed; whoever takes it away is told that it is not all. Of a copy others have seen more.
+        if !is_left_behind && let Err(lost @ GatewayFault::Forgotten { .. }) = hold_ledger(files, &whole) {
+            context.printer.error(&lost.to_string());
+            return Ok(Exit::Refused);
+        }
+        found.map(|_| Exit::Done).ok_or_else(|| nothing_there(files))
     }
 }
 
@@ -287,33 +292,38 @@ impl Verify {
                     .map_err(|error| Failure(format!("{}: {}", path.display(), plain(&error))))?;
                 verify::verify_export(std::io::BufReader::new(file), &checkpoints)
             }
-            None => {
-                let ledger = place::ledger(files.workspace())?;
-                if let Source::Files(directory) = &ledger {
-                    if !directory.is_dir() {
-                        return Err(nothing_yet(files));
-                    }
+            None => match place::ledger(files.workspace())? {
+                Source::Files(directory) if !directory.is_dir() => {
+                    return lost(context, files).unwrap_or_else(|| Err(nothing_there(files)));
+                }
+                Source::Files(directory) => {
                     let mut bar = context.printer.progress("verifying the ledger");
-                    verify::verify_segments(directory, &checkpoints, &mut |progress| {
+                    verify::verify_segments(&directory, &checkpoints, &mut |progress| {
                         bar.tell(progress.bytes_done, progress.bytes);
                     })
-                } else {
-                    let Committed { topic_id, head, ledger } = committed(files)?;
+                }
+                ledger @ (Source::Database(_) | Source::Memory(_)) => {
+                    let Committed { topic_id, head, ledger } = committed_in(ledger, files)?;
                     ledger.verify(&topic_id, head.sequence, &checkpoints, &mut |_| {})
                 }
-            }
+            },
         };
         let report = match result {
             Ok(report) => report,
             Err(finding) => return Ok(bad(context, &finding.to_string(), Some(&finding))),
         };
+        if self.export.is_none()
+            && let Some(lost) = lost(context, files)
+        {
+            return lost;
+        }
         if report.entries == 0 {
-            return Err(nothing_yet(files));
+            return Err(nothing_there(files));
         }
         if self.export.is_none() {
-            let published = super::state::published(files)?;
-            if !matches!(published, Published::AsOf(_) | Published::Missing) {
-                return Ok(bad_state(context, &published));
+            let compared = super::state::compared(files)?;
+            if !matches!(compared.published, Published::AsOf(_) | Published::Missing) {
+                return Ok(bad_state(context, &compared));
             }
         }
         let views = match self.export {
@@ -428,18 +438,39 @@ fn bad(context: &Context, what: &str, finding: Option<&verify::Finding>) -> Exit
     Exit::Refused
 }
 
-fn bad_state(context: &Context, published: &Published) -> Exit {
-    let what = match published {
-        Published::Edited { sequence, difference } => {
-            format!("the state file is not what the ledger gives at entry {sequence}: {difference}")
-        }
-        _ => "the state file is not what the ledger gives; see: handoffd state verify".to_owned(),
+/// Says what the ledger lacks that something else in the workspace has seen; nothing if that is nothing.
+fn lost(context: &Context, files: &Files) -> Option<Result<Exit, Failure>> {
+    let ledger = match place::ledger(files.workspace()) {
+        Ok(ledger) => ledger,
+        Err(failure) => return Some(Err(failure)),
     };
+    match hold_ledger(files, &ledger) {
+        // An edited state file is the state file's finding.
+        Ok(()) | Err(GatewayFault::StateEdited { .. }) => None,
+        Err(GatewayFault::Forgotten { by, fault }) => {
+            let finding = match fault {
+                OpenFault::Truncated { sequence: entries, expected: sequence } => Some(verify::Finding {
+                    segment: None,
+                    line: None,
+                    sequence: Some(sequence),
+                    kind: verify::FindingKind::Truncated { entries, sequence },
+                }),
+                _ => None,
+            };
+            let what = GatewayFault::Forgotten { by, fault }.to_string();
+            Some(Ok(bad(context, &what, finding.as_ref())))
+        }
+        Err(fault) => Some(Err(Failure(fault.to_string()))),
+    }
+}
+
+fn bad_state(context: &Context, compared: &Compared) -> Exit {
+    let what = format!("the state file {}", compared.differs().unwrap_or_default());
     if !context.printer.is_json() {
         return bad(context, &what, None);
     }
     let mut said = json!({"verified": false, "finding": what});
-    super::state::point_at(published, &mut said);
+    compared.point_at(&mut said);
     context.printer.value(&said);
     Exit::Refused
 }

@@ -3,8 +3,8 @@
 //! Only a gateway signs: it knows what it has appended, and this command would have to take the files' word for it.
 
 use super::client::{Ask, ClientFlags, workspace_flag};
-use super::{Context, Exit, Failure};
-use crate::gateway::{Files, read_checkpoint};
+use super::{Context, Exit, Failure, place};
+use crate::gateway::{Files, GatewayFault, hold_ledger, read_checkpoint};
 use crate::limits;
 
 /// Prints one of the newest entry where a gateway runs, and otherwise the one that was left last.
@@ -15,7 +15,13 @@ pub(super) fn run(context: &Context, files: &Files) -> Result<Exit, Failure> {
                 context.printer.value(&reply.body);
                 Exit::Done
             }
-            Err(trouble) => trouble.end(context),
+            Err(trouble) => match lost(files) {
+                Some(why) => {
+                    context.printer.error(&why);
+                    Exit::Refused
+                }
+                None => trouble.end(context),
+            },
         });
     }
     let left = read_checkpoint(&files.checkpoint()).map_err(|fault| Failure(fault.to_string()))?;
@@ -29,4 +35,13 @@ pub(super) fn run(context: &Context, files: &Files) -> Result<Exit, Failure> {
     };
     context.printer.value(&checkpoint);
     Ok(Exit::Done)
+}
+
+/// What the ledger lacks, where that is why nobody can sign how far it goes.
+fn lost(files: &Files) -> Option<String> {
+    let ledger = place::ledger(files.workspace()).ok()?;
+    match hold_ledger(files, &ledger) {
+        Err(lost @ GatewayFault::Forgotten { .. }) => Some(lost.to_string()),
+        _ => None,
+    }
 }

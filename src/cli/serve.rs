@@ -106,7 +106,7 @@ impl Serve {
             Ok(daemon) => daemon,
             Err(failure) => return Ok(unavailable(context, failure)),
         };
-        daemon.run(|daemon| greet(context, daemon))
+        daemon.run(|daemon| greet(context, daemon)).or_else(|failure| Ok(unavailable(context, failure)))
     }
 }
 
@@ -153,7 +153,7 @@ fn greet(context: &Context, daemon: &Daemon) {
     ));
 }
 
-/// Says why it cannot be served, and what to do where that is the disk's.
+/// Says why it cannot be served any more or at all, and what to do where that is the disk's.
 fn unavailable(context: &Context, Failure(why): Failure) -> Exit {
     context.printer.error(&why);
     if let Some(remedy) = disk::remedy(context.workspace.root()) {

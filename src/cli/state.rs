@@ -1,14 +1,15 @@
 //! `handoffd state`: the published state, and whether it is the ledger's.
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use super::audit::{Committed, committed, committed_if_any, nothing_yet};
+use super::audit::{Committed, committed, committed_if_any};
 use super::printer::{GREEN, RED};
-use super::{Context, Exit, Failure};
-use crate::gateway::{Files, WorkspaceLock};
+use super::{Context, Exit, Failure, place};
+use crate::gateway::{Files, GatewayFault, WorkspaceLock, hold_settled};
 use crate::ledger::Source;
-use crate::state::{Difference, Published, Publisher, StateView, names_entry, rebuild};
+use crate::policy::plain;
+use crate::state::{Difference, Published, Publisher, StateView, rebuild};
 
 /// Show, verify, restore or adopt the published state.
 #[derive(Debug, Subcommand)]
@@ -25,12 +26,9 @@ pub(super) enum StateCommand {
 impl StateCommand {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let files = Files::of(context.workspace.root());
-        let publisher = Publisher::new(files.state());
-        let published =
-            publisher.read().map_err(|error| Failure(format!("{}: {error}", files.state().display())))?;
         match self {
             Self::Show => {
-                let text = published.ok_or_else(|| {
+                let text = read(&files)?.ok_or_else(|| {
                     Failure(format!("{} does not exist; the daemon publishes it", files.state().display()))
                 })?;
                 match serde_json::from_str::<serde_json::Value>(&text) {
@@ -39,16 +37,17 @@ impl StateCommand {
                 }
                 Ok(Exit::Done)
             }
-            Self::Verify => {
-                let (_, found) = made_again(&files, published.as_deref())?;
-                Ok(say(context, &found))
-            }
+            Self::Verify => Ok(say(context, &compared(&files)?)),
             Self::Adopt(adopt) => adopt.run(context, &files),
             Self::Restore => {
-                let _lock = WorkspaceLock::take(&files.lock(), "handoffd state restore")
-                    .map_err(|fault| Failure(fault.to_string()))?;
-                let view = restored(&files, published.as_deref())?;
-                Publisher::new(files.state()).publish(|text| view.render_into(text))?;
+                let _lock = match hold(context, &files, "handoffd state restore") {
+                    Ok(lock) => lock,
+                    Err(exit) => return Ok(exit),
+                };
+                // One that cannot be read may tell of more than can be seen of it here.
+                read(&files)?;
+                let view = restored(&files)?;
+                publish(&files, &view)?;
                 let sequence = view.head().sequence;
                 if context.printer.is_json() {
                     context.printer.value(&json!({"restored": true, "sequence": sequence}));
@@ -63,10 +62,94 @@ impl StateCommand {
     }
 }
 
+/// The workspace for a command that puts the ledger's view in the place of the state file: nobody serves it, and that file is
+/// not all that still tells of entries that the ledger has lost. What was said of it otherwise is the exit.
+pub(super) fn hold(context: &Context, files: &Files, who: &str) -> Result<WorkspaceLock, Exit> {
+    let say = |fault: GatewayFault, exit| {
+        context.printer.error(&fault.to_string());
+        exit
+    };
+    let lock = WorkspaceLock::take(&files.lock(), who)
+        .map_err(|fault| say(GatewayFault::Lock(fault), Exit::Unavailable))?;
+    let ledger = place::ledger(files.workspace()).map_err(|Failure(why)| {
+        context.printer.error(&why);
+        Exit::Unusable
+    })?;
+    match hold_settled(files, &ledger) {
+        // That file is wrong and nothing else, which is what the command is for.
+        Ok(()) | Err(GatewayFault::StateEdited { .. }) => Ok(lock),
+        Err(fault @ GatewayFault::Forgotten { .. }) => Err(say(fault, Exit::Refused)),
+        Err(fault) => Err(say(fault, Exit::Unusable)),
+    }
+}
+
+/// What the state file says; nothing if there is none.
+pub(super) fn read(files: &Files) -> Result<Option<String>, Failure> {
+    Publisher::new(files.state()).read().map_err(|error| unusable(files, &error))
+}
+
+pub(super) fn publish(files: &Files, view: &StateView) -> Result<(), Failure> {
+    let published = Publisher::new(files.state()).publish(|text| view.render_into(text));
+    published.map(drop).map_err(|error| unusable(files, &error))
+}
+
+fn unusable(files: &Files, error: &std::io::Error) -> Failure {
+    Failure(GatewayFault::StateUnusable { path: files.state(), why: plain(error) }.to_string())
+}
+
 /// What the workspace's state file is, measured by its ledger.
+pub(super) fn compared(files: &Files) -> Result<Compared, Failure> {
+    let text = read(files)?;
+    let (view, published) = made_again(files, text.as_deref())?;
+    Ok(Compared { published, last: view.head().sequence })
+}
+
 pub(super) fn published(files: &Files) -> Result<Published, Failure> {
-    let text = Publisher::new(files.state()).read()?;
-    made_again(files, text.as_deref()).map(|(_, published)| published)
+    compared(files).map(|compared| compared.published)
+}
+
+/// What a state file is, and the ledger's last entry.
+pub(super) struct Compared {
+    pub(super) published: Published,
+    pub(super) last: u64,
+}
+
+impl Compared {
+    /// In which way it is not what the ledger gives; nothing if it is.
+    pub(super) fn differs(&self) -> Option<String> {
+        Some(match &self.published {
+            Published::AsOf(_) => return None,
+            Published::Missing => "is not there".to_owned(),
+            Published::Edited { sequence, difference } => {
+                format!("is not what the ledger gives at entry {sequence}: {difference}")
+            }
+            Published::Ahead { sequence } => {
+                let last = self.last;
+                format!("names entry {sequence}, and the ledger ends at entry {last}: at /ledger/sequence")
+            }
+            Published::Torn => "ends in the middle; the next start makes it again".to_owned(),
+            Published::Unreadable => "is not a state file".to_owned(),
+        })
+    }
+
+    /// Adds where the file leaves the ledger's view to what a command says with `--json`; a side that has nothing there
+    /// is null.
+    pub(super) fn point_at(&self, said: &mut serde_json::Value) {
+        let at = match &self.published {
+            Published::Edited { sequence, difference: Difference::At { pointer, expected, found } } => {
+                json!({"entry": sequence, "pointer": pointer, "expected": expected, "found": found})
+            }
+            Published::Edited { sequence, difference: Difference::Form } => json!({"entry": sequence}),
+            Published::Ahead { sequence } => {
+                let (expected, found) = (self.last.to_string(), sequence.to_string());
+                json!({"entry": sequence, "pointer": "/ledger/sequence", "expected": expected, "found": found})
+            }
+            Published::AsOf(_) | Published::Missing | Published::Torn | Published::Unreadable => return,
+        };
+        if let (Some(said), Json::Object(at)) = (said.as_object_mut(), at) {
+            said.extend(at);
+        }
+    }
 }
 
 /// The state as the ledger gives it, and what the published text is.
@@ -75,14 +158,12 @@ pub(super) fn made_again(files: &Files, published: Option<&str>) -> Result<(Stat
     reduced(&ledger, &topic_id, head.sequence, published)
 }
 
-/// The state as the ledger gives it now. Before the first entry that is an empty one; but a file that names an entry may
-/// be all that still tells of a ledger that is gone, and stays.
-fn restored(files: &Files, published: Option<&str>) -> Result<StateView, Failure> {
+/// The state as the ledger gives it now; before the first entry, an empty one.
+fn restored(files: &Files) -> Result<StateView, Failure> {
     match committed_if_any(files)? {
         Some(Committed { topic_id, head, ledger }) => {
             reduced(&ledger, &topic_id, head.sequence, None).map(|(view, _)| view)
         }
-        None if published.and_then(names_entry).is_some_and(|named| named > 0) => Err(nothing_yet(files)),
         None => Ok(StateView::empty("")),
     }
 }
@@ -103,34 +184,17 @@ fn reduced(
     rebuild(topic_id, entries, published).map_err(|fault| Failure(fault.to_string()))
 }
 
-/// Adds where the file leaves the ledger's view to what a command says with `--json`; a side that has nothing there
-/// is null.
-pub(super) fn point_at(found: &Published, said: &mut serde_json::Value) {
-    if let Published::Edited { difference: Difference::At { pointer, expected, found }, .. } = found
-        && let Some(members) = said.as_object_mut()
-    {
-        members.insert("pointer".to_owned(), json!(pointer));
-        members.insert("expected".to_owned(), json!(expected));
-        members.insert("found".to_owned(), json!(found));
-    }
-}
-
-fn say(context: &Context, found: &Published) -> Exit {
-    let (good, text) = match found {
-        Published::AsOf(sequence) => (true, format!("the file is what the ledger gives at entry {sequence}")),
-        Published::Missing => (false, "there is no state file".to_owned()),
-        Published::Edited { sequence, difference } => {
-            (false, format!("the file is not what the ledger gives at entry {sequence}: {difference}"))
-        }
-        Published::Ahead { sequence } => {
-            (false, format!("the file names entry {sequence}, which the ledger does not have"))
-        }
-        Published::Torn => (false, "the file ends in the middle; the next start makes it again".to_owned()),
-        Published::Unreadable => (false, "the file is not a state file".to_owned()),
+fn say(context: &Context, found: &Compared) -> Exit {
+    let differs = found.differs();
+    let text = match (&found.published, &differs) {
+        (Published::AsOf(sequence), _) => format!("the file is what the ledger gives at entry {sequence}"),
+        (_, Some(how)) => format!("the file {how}"),
+        (_, None) => "the file is what the ledger gives".to_owned(),
     };
+    let good = differs.is_none();
     if context.printer.is_json() {
         let mut said = json!({"verified": good, "message": text});
-        point_at(found, &mut said);
+        found.point_at(&mut said);
         context.printer.value(&said);
     } else {
         let (style, word) = if good { (GREEN, "good") } else { (RED, "bad") };

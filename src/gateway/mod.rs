@@ -39,8 +39,10 @@ pub use lock::{Holder, LockFault, WorkspaceLock};
 pub use lost::{LostEntries, lost_entries};
 pub use moving::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
 pub use nonces::{NonceKeeper, SpendFault};
+pub use opened::hold_settled;
 pub use probe::Probe;
 pub use promotion::{EndToEnd, GateAsk, GateDecision, LookFault, Promoter, Undecided};
+pub use remembering::{Record, hold_ledger};
 pub use rules::{Failed, Hindrance, Part, Put, Reloaded, RuleKeeper, Rules, Starting};
 pub use sharing::Sharing;
 pub use sink::{Progress as SinkProgress, Sink};
@@ -135,13 +137,25 @@ pub enum GatewayFault {
     BadKey(PathBuf),
     /// The gateway's key is gone, and others know it by that key.
     LostKey(PathBuf),
+    /// The gateway's key was not made yet.
+    NoKey(PathBuf),
     /// The checkpoint is not signed by the gateway's key.
     BadCheckpoint(PathBuf),
     Ledger(OpenFault),
-    /// The ledger lacks an entry that a file has seen, or has another one in its place.
+    /// The ledger lacks an entry that files have seen, or has another one in its place.
     Forgotten {
-        path: PathBuf,
+        by: Vec<Record>,
         fault: OpenFault,
+    },
+    /// The state file names an entry that nothing else knows of, and it is the file that is wrong.
+    StateEdited {
+        path: PathBuf,
+        how: String,
+    },
+    /// The state file cannot be read or written.
+    StateUnusable {
+        path: PathBuf,
+        why: String,
     },
     /// The state file is not what the ledger gives.
     State {
@@ -184,6 +198,9 @@ impl std::fmt::Display for GatewayFault {
                     path.display()
                 )
             }
+            Self::NoKey(path) => {
+                write!(f, "{} is missing; `handoffd serve` makes it at the first start", path.display())
+            }
             Self::BadCheckpoint(path) => {
                 write!(f, "{} is not signed by this gateway's key", path.display())
             }
@@ -194,19 +211,42 @@ impl std::fmt::Display for GatewayFault {
                 write!(f, "{fault}; move it out of that directory, which holds segments alone")
             }
             Self::Ledger(fault) => write!(f, "{fault}"),
-            Self::Forgotten { path, fault } => {
-                let what = if matches!(fault, OpenFault::Damaged { .. }) { "one behind it" } else { "it" };
-                write!(f, "{fault}: {} has seen {what}; ", path.display())?;
-                let is_state = path.file_name().is_some_and(|name| name == "orchestration-state.json");
-                if is_state && matches!(fault, OpenFault::Different { .. }) {
-                    write!(f, "if somebody edited that file, {RESTORE}; otherwise ")?;
+            Self::Forgotten { by, fault } => {
+                write!(f, "{fault}: ")?;
+                let meant = by.first().map(|record| record.head.sequence);
+                for (n, record) in by.iter().enumerate() {
+                    let separator = if n > 0 { ", " } else { "" };
+                    write!(f, "{separator}{} has seen ", record.path.display())?;
+                    match record.head.sequence {
+                        _ if matches!(fault, OpenFault::Damaged { .. }) => f.write_str("one behind it")?,
+                        sequence if Some(sequence) == meant => f.write_str("it")?,
+                        sequence => write!(f, "entry {sequence}")?,
+                    }
                 }
                 write!(
                     f,
-                    "keep the directory, and put the ledger's files back as they were, or restore a backup into a new \
-                     workspace; if what is left has to do, back that up and restore it, which begins a new epoch"
+                    "; {PUT_BACK}; if what is left has to do, back that up and restore it, which begins a new epoch"
+                )?;
+                if by.iter().all(Record::is_state) {
+                    f.write_str(
+                        "; if you know that only that file is wrong, move it away: a start makes it again",
+                    )?;
+                }
+                Ok(())
+            }
+            Self::StateEdited { path, how } => {
+                write!(
+                    f,
+                    "{} {how}, and all else agrees with the ledger: somebody edited it; {RESTORE}",
+                    path.display()
                 )
             }
+            Self::StateUnusable { path, why } => write!(
+                f,
+                "{}: {why}; it has to be a file that the gateway's user can read and write: correct that, or move it away, \
+                 and a start makes it again",
+                path.display()
+            ),
             Self::State { path, published } => {
                 let path = path.display();
                 match published {
@@ -287,7 +327,10 @@ impl Gateway {
             |sequence: u64| ledger.entries(sequence + 1, head.sequence).map_err(GatewayFault::Unread);
 
         let publisher = Publisher::new(files.state());
-        let io = |why: std::io::Error| GatewayFault::Io { path: files.state(), why: why.to_string() };
+        let io = |why: std::io::Error| {
+            let why = crate::policy::plain(&why);
+            GatewayFault::StateUnusable { path: files.state(), why }
+        };
         let text = publisher.read().map_err(io)?;
         let (view, last_snapshot) =
             snapshots::start_from(&files, &ledger, &topic_id, &seed, text.as_deref())?;
@@ -542,8 +585,11 @@ fn gateway_seed(path: &Path) -> Result<Seed, GatewayFault> {
 /// The gateway's public key, for those who may read its private one.
 pub fn public_key(files: &Files) -> Result<String, GatewayFault> {
     let path = files.gateway_key();
+    if files.has_lost_its_key() {
+        return Err(GatewayFault::LostKey(path));
+    }
     if !path.is_file() {
-        return Err(GatewayFault::BadKey(path));
+        return Err(GatewayFault::NoKey(path));
     }
     gateway_seed(&path).map(|seed| seed.public_hex())
 }

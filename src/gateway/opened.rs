@@ -67,7 +67,7 @@ pub(super) fn open(
                 tell(seen, all);
             };
             let (log, torn) = open_files(files, &topic_id, &heads, (seals.clone(), &mut read_one))
-                .map_err(|fault| remembering::blame(fault, &records))?;
+                .map_err(|fault| remembering::blame(files, fault, &records))?;
             if seals.read_through() > 0 {
                 let segments = seals.read_through();
                 tracing::info!(
@@ -76,7 +76,7 @@ pub(super) fn open(
                 );
             }
             let (last_timestamp, source) = (log.last_timestamp(), Source::files(&files.ledger()));
-            remembering::hold_files(&source, &records)?;
+            remembering::hold(files, &source, &records)?;
             Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch: None, seals })
         }
         LedgerUrl::Memory => {
@@ -140,6 +140,17 @@ pub(super) fn settle_journal(files: &Files) -> Result<(), OpenFault> {
         open_files(files, "", &[], (seals, &mut |_, _| {}))?;
     }
     Ok(())
+}
+
+/// Is all there that the workspace remembers, once what a power cut took from the segments is put back into them? Whoever
+/// asks for it holds the workspace.
+pub fn hold_settled(files: &Files, ledger: &Source) -> Result<(), GatewayFault> {
+    if let Source::Files(directory) = ledger
+        && directory.is_dir()
+    {
+        settle_journal(files).map_err(GatewayFault::Ledger)?;
+    }
+    remembering::hold_ledger(files, ledger)
 }
 
 fn remembered(files: &Files, seed: &Seed) -> Result<Option<Head>, GatewayFault> {

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::engine::EngineHandle;
+use crate::json::printable;
+use crate::ledger::Source;
 use crate::limits;
 use crate::os::{clock, files};
 
@@ -22,18 +24,19 @@ pub struct Probe {
 struct Found {
     disk: Option<String>,
     clock: Option<String>,
+    stray: Option<String>,
 }
 
 impl Probe {
-    /// Starts to look, at a file in `memory/` and at the clock.
-    pub fn start(path: PathBuf, engine: EngineHandle) -> std::io::Result<Self> {
-        let found = Arc::new(Mutex::new(look(&path, &engine)));
+    /// Starts to look, at a file in `memory/`, at the clock, and at the ledger's directory.
+    pub fn start(path: PathBuf, engine: EngineHandle, ledger: Source) -> std::io::Result<Self> {
+        let found = Arc::new(Mutex::new(look(&path, &engine, &ledger)));
         let (stop, stopped) = channel::<()>();
         let shared = found.clone();
         std::thread::Builder::new().name("probe".into()).spawn(move || {
             let pause = Duration::from_millis(limits::PROBE_MS);
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let now = look(&path, &engine);
+                let now = look(&path, &engine, &ledger);
                 *lock(&shared) = now;
             }
         })?;
@@ -49,18 +52,27 @@ impl Probe {
     pub fn clock(&self) -> Option<String> {
         lock(&self.found).clock.clone()
     }
+
+    /// What lies among the segments and is none, if something does.
+    pub fn stray(&self) -> Option<String> {
+        lock(&self.found).stray.clone()
+    }
 }
 
 fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
     found.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn look(path: &std::path::Path, engine: &EngineHandle) -> Found {
+fn look(path: &std::path::Path, engine: &EngineHandle, ledger: &Source) -> Found {
     let disk = files::probe(path, limits::PROBE_BYTES)
         .err()
         .map(|error| format!("memory/ cannot be written: {error}"));
     let behind = engine.ledger_time().map_or(0, |last| last.seconds_since(clock::now()));
     let clock = (behind > limits::CLOCK_BEHIND_S)
         .then(|| format!("the clock is {behind} s behind the last entry of the ledger"));
-    Found { disk, clock }
+    let stray = ledger.stray().map(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("`{}` in memory/ledger does not belong into the ledger", printable(&name))
+    });
+    Found { disk, clock, stray }
 }

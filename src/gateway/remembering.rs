@@ -7,21 +7,43 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Files, GatewayFault, closed, public_key, read_checkpoint};
+use super::{Files, GatewayFault, closed, public_key, read_checkpoint, seals};
 use crate::ledger::postgres::{Database, Noted, PostgresFault, Remembered};
-use crate::ledger::{Head, OpenFault, RunningHash, Source, gateway_key_id, name_of_log};
+use crate::ledger::{Head, OpenFault, RunningHash, Source, gateway_key_id, journaled, name_of_log};
 use crate::limits;
 use crate::os::{clock, files};
 use crate::proof::Seed;
-use crate::state::{Publisher, signed_head};
+use crate::state::{Publisher, rebuild, signed_head};
 use crate::timestamp::Timestamp;
 use crate::views::{follows, follows_any};
 
 /// An entry that was there, by a file that has seen it.
-#[derive(Debug)]
-pub(super) struct Record {
-    pub(super) path: PathBuf,
-    pub(super) head: Head,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub path: PathBuf,
+    pub head: Head,
+    by: Witness,
+}
+
+/// What remembers an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Witness {
+    /// The checkpoint, a snapshot or seals: the gateway's key vouches for what it says.
+    Signed,
+    Views,
+    /// Names an entry in plain text, which anybody can edit.
+    State,
+}
+
+impl Record {
+    pub(super) fn new(path: PathBuf, head: Head, by: Witness) -> Self {
+        Self { path, head, by }
+    }
+
+    /// Is it the state file that says so?
+    pub(super) fn is_state(&self) -> bool {
+        self.by == Witness::State
+    }
 }
 
 /// What a workspace remembers of the ledger in its own files; of any ledger, where it has none. Views of another topic
@@ -33,61 +55,155 @@ pub(super) fn of_files(
 ) -> Result<Vec<Record>, GatewayFault> {
     let is_meant = |theirs: &str| topic_id.is_none_or(|topic_id| topic_id == theirs);
     let mut records = Vec::new();
-    let mut has_seen = |path: PathBuf, head: Head| {
+    let mut has_seen = |path: PathBuf, head: Head, by: Witness| {
         if head.sequence > 0 {
-            records.push(Record { path, head });
+            records.push(Record { path, head, by });
         }
     };
     if let Some(public_hex) = public_hex {
         if let Some(checkpoint) = read_checkpoint(&files_of.checkpoint())? {
             let head = checkpoint.verify(public_hex);
-            has_seen(
-                files_of.checkpoint(),
-                head.ok_or_else(|| GatewayFault::BadCheckpoint(files_of.checkpoint()))?,
-            );
+            let head = head.ok_or_else(|| GatewayFault::BadCheckpoint(files_of.checkpoint()))?;
+            has_seen(files_of.checkpoint(), head, Witness::Signed);
         }
         let text = files::read_bounded(&files_of.state_snapshot(), limits::SNAPSHOT_BYTES_MAX).ok();
         let text = text.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         if let Some((_, head)) = signed_head(&text, public_hex).filter(|(theirs, _)| is_meant(theirs)) {
-            has_seen(files_of.state_snapshot(), head);
+            has_seen(files_of.state_snapshot(), head, Witness::Signed);
+        }
+        if let Some(head) = topic_id.and_then(|_| seals::read(files_of, topic_id, public_hex).newest()) {
+            has_seen(files_of.seals(), head, Witness::Signed);
         }
     }
     if let Some((_, views)) = follows_any(&files_of.views()).filter(|(theirs, _)| is_meant(theirs))
         && let Some(running_hash) = RunningHash::from_hex(&views.running_hash)
     {
-        has_seen(files_of.views(), Head { sequence: views.sequence, running_hash });
+        has_seen(files_of.views(), Head { sequence: views.sequence, running_hash }, Witness::Views);
     }
     if let Some(published) = published(files_of) {
-        has_seen(files_of.state(), published.head);
+        has_seen(files_of.state(), published.head, Witness::State);
     }
     Ok(records)
 }
 
-/// Why a ledger in files does not open, with whoever remembers what it lacks.
-pub(super) fn blame(fault: OpenFault, records: &[Record]) -> GatewayFault {
-    let newest = || records.iter().max_by_key(|record| record.head.sequence);
+/// Why a ledger in files does not open, with whoever remembers what it lacks. The log names one entry; here every record
+/// is held against it by itself, also against what its journal would put back.
+pub(super) fn blame(files_of: &Files, fault: OpenFault, records: &[Record]) -> GatewayFault {
     let by = match &fault {
-        OpenFault::Truncated { expected: sequence, .. } | OpenFault::Different { sequence } => {
-            records.iter().find(|record| record.head.sequence == *sequence)
+        OpenFault::Truncated { .. } | OpenFault::Different { .. } => {
+            let source = Source::files(&files_of.ledger());
+            let journaled = journaled(&files_of.ledger(), &files_of.journal()).unwrap_or_default();
+            let lacks = |record: &&Record| {
+                // What cannot be read there is no evidence against a record.
+                !journaled.contains(&record.head) && source.has(record.head).is_ok_and(|has| !has)
+            };
+            let lacking: Vec<Record> = records.iter().filter(lacks).cloned().collect();
+            if !lacking.is_empty() {
+                let last = journaled.last().copied();
+                return judge(files_of, &source, last, lacking, records);
+            }
+            // What no record says, only the seals can.
+            vec![Record::new(files_of.seals(), Head::genesis(""), Witness::Signed)]
         }
-        OpenFault::Damaged { after, .. } => newest().filter(|record| record.head.sequence > *after),
-        OpenFault::Io { .. } | OpenFault::Gap { .. } | OpenFault::Foreign { .. } => None,
+        OpenFault::Damaged { after, .. } => {
+            let newest = records.iter().max_by_key(|record| record.head.sequence);
+            newest.filter(|record| record.head.sequence > *after).cloned().into_iter().collect()
+        }
+        OpenFault::Io { .. } | OpenFault::Gap { .. } | OpenFault::Foreign { .. } => Vec::new(),
     };
-    match by {
-        Some(Record { path, .. }) => GatewayFault::Forgotten { path: path.clone(), fault },
-        None => GatewayFault::Ledger(fault),
-    }
+    if by.is_empty() { GatewayFault::Ledger(fault) } else { GatewayFault::Forgotten { by, fault } }
 }
 
 /// Is all of it there? A log that opens looks at its last segment; this looks at the others, too.
-pub(super) fn hold_files(ledger: &Source, records: &[Record]) -> Result<(), GatewayFault> {
-    for Record { path, head } in records {
-        if !ledger.has(*head).map_err(GatewayFault::Unread)? {
-            let fault = OpenFault::Different { sequence: head.sequence };
-            return Err(GatewayFault::Forgotten { path: path.clone(), fault });
+pub(super) fn hold(files_of: &Files, ledger: &Source, records: &[Record]) -> Result<(), GatewayFault> {
+    let mut lacking = Vec::new();
+    for record in records {
+        if !ledger.has(record.head).map_err(GatewayFault::Unread)? {
+            lacking.push(record.clone());
         }
     }
-    Ok(())
+    if lacking.is_empty() { Ok(()) } else { Err(judge(files_of, ledger, None, lacking, records)) }
+}
+
+/// What is wrong: the ledger, which lacks entries, or the state file alone.
+fn judge(
+    files_of: &Files,
+    ledger: &Source,
+    journaled: Option<Head>,
+    mut lacking: Vec<Record>,
+    records: &[Record],
+) -> GatewayFault {
+    lacking.sort_by_key(|record| std::cmp::Reverse(record.head.sequence));
+    let last = match (journaled, ledger.end()) {
+        (Some(head), _) | (None, Ok(Some((_, head)))) => head.sequence,
+        (None, Ok(None)) => 0,
+        (None, Err(fault)) => return GatewayFault::Unread(fault),
+    };
+    if let [state] = lacking.as_slice()
+        && state.by == Witness::State
+        && let Some(how) = edited(files_of, ledger, last, state.head, records)
+    {
+        return GatewayFault::StateEdited { path: state.path.clone(), how };
+    }
+    let sequence = lacking.first().map_or(0, |record| record.head.sequence);
+    let fault = if sequence > last {
+        OpenFault::Truncated { sequence: last, expected: sequence }
+    } else {
+        OpenFault::Different { sequence }
+    };
+    GatewayFault::Forgotten { by: lacking, fault }
+}
+
+/// How it is known that somebody edited the entry which the state file names, where all others agree with the ledger; nothing
+/// if the file may as well be all that still tells of entries that are lost.
+fn edited(files_of: &Files, ledger: &Source, last: u64, named: Head, records: &[Record]) -> Option<String> {
+    let Head { sequence, .. } = named;
+    // No two entries have the same running hash: whoever changed the number left it standing.
+    let mut entries = ledger.entries(1, last).ok()?.map_while(Result::ok);
+    if let Some(entry) = entries.find(|entry| entry.running_hash == named.running_hash) {
+        return Some(format!("names entry {sequence} with the running hash of entry {}", entry.sequence));
+    }
+    if sequence > last {
+        return None;
+    }
+    let vouches = |record: &&Record| record.by == Witness::Signed && record.head.sequence >= sequence;
+    if let Some(Record { path, .. }) = records.iter().find(vouches) {
+        let path = path.display();
+        return Some(format!(
+            "has another running hash for entry {sequence} than the ledger, which {path} vouches for"
+        ));
+    }
+    is_right_but_for_its_hash(files_of, ledger, named)
+        .then(|| format!("is what the ledger gives at entry {sequence}, but for the running hash"))
+}
+
+/// The file of another entry of that number would have the time of that one, at least.
+fn is_right_but_for_its_hash(files_of: &Files, ledger: &Source, named: Head) -> bool {
+    let text = Publisher::new(files_of.state()).read().ok().flatten();
+    let topic_id = name_of_log(&files_of.ledger(), &files_of.journal()).ok().flatten();
+    let entries = ledger.entries(1, named.sequence).ok();
+    let (Some(text), Some(topic_id), Some(entries)) = (text, topic_id, entries) else { return false };
+    rebuild(&topic_id, entries, None).is_ok_and(|(view, _)| {
+        let own = view.head().running_hash.to_string();
+        text.replace(&named.running_hash.to_string(), &own) == view.render()
+    })
+}
+
+/// Is all there that the workspace remembers of its ledger? For those who are about to put something in the place of what
+/// remembers it, or to tell how far it goes. Beside a gateway, too: what remembers entries is read before the ledger is.
+pub fn hold_ledger(files_of: &Files, ledger: &Source) -> Result<(), GatewayFault> {
+    let topic_id = match ledger {
+        Source::Files(directory) if directory.is_dir() => {
+            name_of_log(directory, &files_of.journal()).map_err(GatewayFault::Ledger)?
+        }
+        // Whatever is remembered is of a ledger that is gone.
+        Source::Files(_) => None,
+        Source::Database(database) => Some(database.topic_id().to_owned()),
+        Source::Memory(_) => return Ok(()),
+    };
+    let public_hex = public_key(files_of).ok();
+    let records = of_files(files_of, public_hex.as_deref(), topic_id.as_deref())?;
+    hold(files_of, ledger, &records)
 }
 
 /// The same for whoever takes the ledger elsewhere, where nobody would remember.
@@ -97,9 +213,7 @@ pub(super) fn hold_before_leaving(files_of: &Files) -> Result<(), GatewayFault> 
     if topic_id.is_none() || closed(files_of)?.is_some() {
         return Ok(());
     }
-    let public_hex = public_key(files_of).ok();
-    let records = of_files(files_of, public_hex.as_deref(), topic_id.as_deref())?;
-    hold_files(&Source::files(&files_of.ledger()), &records)
+    hold_ledger(files_of, &Source::files(&files_of.ledger()))
 }
 
 /// What says that the workspace has or had a ledger, whatever it is called and wherever it is; nothing in a new one. One in

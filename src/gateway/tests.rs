@@ -227,13 +227,14 @@ fn an_entry_of_a_full_segment_is_held_against_what_has_seen_it() {
     assert_eq!(decide(&gateway, 1), Decision::Allowed);
     let source = gateway.ledger().clone();
     let entry = source.entry(2).unwrap().unwrap();
-    let record = |running_hash| remembering::Record {
-        path: PathBuf::from("memory/checkpoint"),
-        head: Head { sequence: 2, running_hash },
+    let files = Files::of(ledger.path());
+    let record = |running_hash| {
+        let head = Head { sequence: 2, running_hash };
+        Record::new(PathBuf::from("memory/checkpoint"), head, remembering::Witness::Signed)
     };
-    remembering::hold_files(&source, &[record(entry.running_hash)]).unwrap();
+    remembering::hold(&files, &source, &[record(entry.running_hash)]).unwrap();
     let other = record(Head::genesis("gw_other").running_hash);
-    let refused = remembering::hold_files(&source, &[other]).unwrap_err().to_string();
+    let refused = remembering::hold(&files, &source, &[other]).unwrap_err().to_string();
     assert!(
         refused.starts_with("entry 2 is not the one that was acknowledged: memory/checkpoint has seen it")
     );
@@ -397,6 +398,49 @@ fn a_key_that_was_replaced_is_not_signed_with() {
     assert!(refused.ends_with("memory/checkpoint is not signed by this gateway's key"), "{refused}");
     overwrite(&files.gateway_key(), own);
     open(workspace.path()).unwrap();
+}
+
+/// Each file that remembers an entry is held against the ledger by itself, and the one that differs is named.
+#[test]
+fn a_state_file_that_names_another_entry_is_what_was_edited_where_all_else_agrees() {
+    let workspace = tempfile::tempdir().unwrap();
+    let files = Files::of(workspace.path());
+    let gateway = open(workspace.path()).unwrap();
+    (1..=3).for_each(|n| assert_eq!(decide(&gateway, n), Decision::Allowed));
+    gateway.close().unwrap();
+    let whole = fs::read_to_string(files.state()).unwrap();
+    let hash = whole.split("\"runningHash\":\"").nth(1).unwrap().get(..64).unwrap().to_owned();
+    let number = |n: u64| whole.replace("\"sequence\":9", &format!("\"sequence\":{n}"));
+    let zeros = whole.replace(&hash, &"0".repeat(64));
+    let refused = |text: &str| {
+        overwrite(&files.state(), text);
+        let refused = open(workspace.path()).unwrap_err();
+        assert!(refused.contains("memory/orchestration-state.json "), "{refused}");
+        refused
+    };
+    let edited = |text: &str, how: &str| {
+        let refused = refused(text);
+        assert!(refused.contains(how), "{refused}");
+        assert!(refused.contains("somebody edited it; `handoffd state restore`"), "{refused}");
+        assert!(!refused.contains("checkpoint has seen"), "{refused}");
+    };
+    edited(&zeros, "has another running hash for entry 9 than the ledger, which ");
+    edited(&number(10), "names entry 10 with the running hash of entry 9");
+    edited(&number(6), "names entry 6 with the running hash of entry 9");
+    // The hash alone was changed: nothing signed goes so far, and the file says nothing else of another entry.
+    fs::remove_file(files.checkpoint()).unwrap();
+    fs::remove_file(files.state_snapshot()).unwrap();
+    edited(&zeros, "is what the ledger gives at entry 9, but for the running hash");
+    // It may as well be all that tells of entries that are lost.
+    let both = number(10).replace(&hash, &"0".repeat(64));
+    for (text, lost) in [
+        (both, "the ledger ends at entry 9, but entry 10 was acknowledged"),
+        (zeros.replace("queued", "done"), "entry 9 is not the one that was acknowledged"),
+    ] {
+        let refused = refused(&text);
+        assert!(refused.contains(lost) && !refused.contains("state restore"), "{refused}");
+        assert!(refused.ends_with("move it away: a start makes it again"), "{refused}");
+    }
 }
 
 #[test]

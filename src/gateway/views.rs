@@ -15,9 +15,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::remembering::{Record, Witness};
 use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
-use crate::ledger::{Entry, Follower, Head, Notice, OpenFault, Source};
+use crate::ledger::{Entry, Follower, Head, Notice, OpenFault, RunningHash, Source};
 use crate::limits;
 use crate::os::files::{inode, is_empty, may_read};
 use crate::views::{FollowedViews, Reader, Views, ViewsFault, beside};
@@ -311,7 +312,10 @@ fn agree(path: &Path, ledger: &Source, topic_id: &str, head: Head) -> Result<(),
         }
     };
     let Some((sequence, hash)) = views.applied() else { return Ok(()) };
-    let lost = |fault| Err(GatewayFault::Forgotten { path: path.to_owned(), fault });
+    let running_hash = RunningHash::from_hex(&hash);
+    let seen = Head { sequence, running_hash: running_hash.unwrap_or(head.running_hash) };
+    let by = || vec![Record::new(path.to_owned(), seen, Witness::Views)];
+    let lost = |fault| Err(GatewayFault::Forgotten { by: by(), fault });
     if sequence > head.sequence {
         return lost(OpenFault::Truncated { sequence: head.sequence, expected: sequence });
     }

@@ -186,6 +186,13 @@ fn condition(app: &App) -> Condition {
             "some searches fail until the next entry, with which it is made again, or tried until it can be read",
         ));
     }
+    if let Some(why) = app.probe.stray() {
+        degraded.push(one(
+            "ledger",
+            why,
+            "decisions go on, and the next start refuses the ledger; move that file out of its directory",
+        ));
+    }
     if let Some(why) = app.sink().and_then(|sink| sink.progress().fault) {
         degraded.push(one(
             "sink",

@@ -15,8 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::chain::Head;
-use super::disk::{Disk, FilePlace, Room, parent};
-use super::recovery::scan;
+use super::disk::{Disk, FilePlace, RealDisk, Room, parent};
+use super::recovery::{OpenFault, scan};
+use super::segments::{inspect, name_of_log};
 use crate::limits;
 use crate::timestamp::Timestamp;
 
@@ -162,6 +163,18 @@ pub(super) fn left(journal: &[u8], topic_id: &str, after: Head, mut known: impl 
         rest = rest.get(pages..).unwrap_or_default();
     }
     left
+}
+
+/// The entries in the journal of a log that follow on the last one of its segments: a start puts them back. Changes nothing.
+pub fn journaled(directory: &Path, journal: &Path) -> Result<Vec<Head>, OpenFault> {
+    let Some(topic_id) = name_of_log(directory, journal)? else { return Ok(Vec::new()) };
+    let head = inspect(directory)?.map_or_else(|| Head::genesis(&topic_id), |(_, head)| head);
+    let text = Journal::at(journal)
+        .read(&RealDisk)
+        .map_err(|error| OpenFault::Io { path: journal.to_owned(), error })?;
+    let mut heads = Vec::new();
+    left(&text, &topic_id, head, |head| heads.push(head));
+    Ok(heads)
 }
 
 /// The lines from here to the first empty one, none if those are too many to be a batch; nothing at the end.

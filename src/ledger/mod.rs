@@ -41,6 +41,7 @@ pub use copy::{CopyFault, copy_segments};
 pub use disk::{Disk, DiskFile, FileIdentity, FilePlace, RealDisk, Room};
 pub use entries::{Entries, EntriesFault, Entry};
 pub use follow::{Follower, Notice};
+pub use journal::journaled;
 pub use memory::{MemoryLog, MemoryStore};
 pub use purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
 pub(crate) use recorded::{Part, Recorded, RecordedSegments};

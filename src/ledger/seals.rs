@@ -96,6 +96,11 @@ impl Seals {
         self.lock().read_through
     }
 
+    /// The last entry of the last segment that has one.
+    pub fn newest(&self) -> Option<Head> {
+        self.lock().seals.last().map(|seal| seal.head)
+    }
+
     /// The segment that follows on an entry of this number.
     pub(super) fn behind(&self, sequence: u64) -> Option<Seal> {
         let known = self.lock();

@@ -26,7 +26,7 @@ fn before_the_last_batch(text: &str) -> usize {
 
 #[test]
 fn a_ledger_that_was_cut_while_it_is_served_is_whole_to_nobody() {
-    let daemon = Daemon::new();
+    let mut daemon = Daemon::new();
     for n in 1..=3 {
         assert_eq!(daemon.submit(&spec(&format!("cut_{n:04}"))).status, 201);
     }
@@ -62,7 +62,21 @@ fn a_ledger_that_was_cut_while_it_is_served_is_whole_to_nobody() {
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!((told[0].kind.as_str(), told[0].id), ("error", None));
         assert_eq!(told[0].json()["code"], "LEDGER_UNREADABLE");
+        for command in ["export", "checkpoint", "verify"] {
+            let output = daemon.cli(&["audit", command]);
+            let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+            assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+            let what =
+                if command == "verify" { "(truncated)".to_owned() } else { format!("entry {entries}") };
+            assert!(said.contains(&what), "{command}: {said}");
+            assert!(!said.contains("no entries yet"), "{command}: {said}");
+        }
+        let exported = daemon.cli(&["audit", "export"]).stdout;
+        assert_eq!(!exported.is_empty(), is_left, "what is left can be taken away");
     }
+    // It cannot be served any more: that is no wrong setting.
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait().code(), Some(3));
 }
 
 /// SQLite keeps the index of its journal in memory that it shares through a file, for commands that read the tables beside
@@ -111,6 +125,22 @@ fn searches_come_back_when_the_journal_of_their_file_is_gone() {
             (reply.status == 200 && reply.json()["attempts"] == 1).then_some(())
         });
     }
+    eventually("it turns green", || (daemon.get("/readyz").json()["status"] == "ready").then_some(()));
+}
+
+#[test]
+fn what_a_start_would_stumble_over_is_said_before_it_does() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("stray_0001")).status, 201);
+    write(&daemon.path("memory/ledger/notes.txt"), "x");
+    let found = eventually("it is said", || {
+        let found = daemon.get("/readyz").json();
+        (found["status"] == "degraded").then_some(found)
+    });
+    let said = &found["degraded"][0];
+    assert_eq!(said["what"], "ledger", "{found}");
+    assert!(said["why"].as_str().unwrap().contains("`notes.txt` in memory/ledger"), "{found}");
+    fs::remove_file(daemon.path("memory/ledger/notes.txt")).unwrap();
     eventually("it turns green", || (daemon.get("/readyz").json()["status"] == "ready").then_some(()));
 }
 

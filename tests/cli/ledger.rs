@@ -67,7 +67,7 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
     assert_eq!(workspace.exit(&["audit", "show", "9"]), 2);
     assert_eq!(workspace.exit(&["state", "verify"]), 0);
     let held = workspace.run(&["state", "restore"]);
-    assert_eq!(held.status.code(), Some(2));
+    assert_eq!(held.status.code(), Some(3), "as a start that finds it held");
     assert!(String::from_utf8(held.stderr).unwrap().contains("is held by process"), "the gateway is running");
     gateway.close().unwrap();
 
@@ -162,7 +162,118 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
         assert!(said["pointer"].as_str().unwrap().starts_with("/activeHandoffs/"), "{said}");
         assert_eq!((&said["expected"], &said["found"]), (&"\"queued\"".into(), &"\"done\"".into()));
     }
+    // The number alone: it is said where, by both.
+    let text = serde_json::to_string(&state).unwrap();
+    workspace.write("memory/orchestration-state.json", text.replace("\"sequence\":8", "\"sequence\":9"));
+    for command in ["state", "audit"] {
+        let found = workspace.run(&[command, "verify"]);
+        assert_eq!(found.status.code(), Some(1));
+        let said = stdout(&found);
+        assert!(
+            said.ends_with("file names entry 9, and the ledger ends at entry 8: at /ledger/sequence\n"),
+            "{said}"
+        );
+        let found = workspace.run(&[command, "verify", "--json"]);
+        let said: serde_json::Value = serde_json::from_str(&stdout(&found)).unwrap();
+        let at = (&said["entry"], &said["pointer"], &said["expected"], &said["found"]);
+        assert_eq!(at, (&9.into(), &"/ledger/sequence".into(), &"8".into(), &"9".into()));
+    }
     assert_eq!(workspace.exit(&["state", "restore"]), 0);
     assert_eq!(workspace.exit(&["state", "verify"]), 0);
+    lost_entries_stay_remembered(&workspace);
+    what_cannot_be_read_is_named(&workspace);
     assert_eq!(workspace.json(&["state", "show"]), state);
+}
+
+/// Whatever alone still tells of an entry that the ledger lost is not replaced, and every command says what it is.
+fn lost_entries_stay_remembered(workspace: &Workspace) {
+    const SEGMENT: &str = "memory/ledger/00000000000000000001.jsonl";
+    const STATE: &str = "memory/orchestration-state.json";
+    let path = |name: &str| workspace.path().join(name);
+    let whole = fs::read_to_string(path(SEGMENT)).unwrap();
+    let commits: Vec<usize> = whole.match_indices("{\"commit\":").map(|(at, _)| at).collect();
+    let kept = commits[commits.len() - 2];
+    let cut = &whole[..kept + whole[kept..].find('\n').unwrap() + 1];
+    let witnesses = ["memory/checkpoint", "memory/state.snapshot", "memory/views.db", STATE];
+    // Made again, and all of them in one file, for whoever puts it back.
+    drop(handoffd::gateway::Gateway::open(workspace.path(), "127.0.0.1:7420").unwrap());
+    let views = rusqlite::Connection::open(path("memory/views.db")).unwrap();
+    views.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(views);
+    let take_away = || {
+        let beside = ["memory/views.db-wal", "memory/views.db-shm"];
+        witnesses.iter().chain(&beside).for_each(|name| drop(fs::remove_file(path(name))));
+    };
+    let seen: Vec<Vec<u8>> = witnesses.iter().map(|name| fs::read(path(name)).unwrap()).collect();
+    for (segment, ends) in [(Some(cut), "ends at entry 5"), (None, "ends at entry 0")] {
+        match segment {
+            Some(text) => workspace.write(SEGMENT, text),
+            None => fs::remove_dir_all(path("memory/ledger")).unwrap(),
+        }
+        for (witness, text) in witnesses.iter().zip(&seen) {
+            take_away();
+            workspace.write(witness, text);
+            // A state file to put something in the place of, which is not the one that remembers.
+            if *witness != STATE && segment.is_some() {
+                workspace.write(STATE, String::from_utf8_lossy(&seen[3]).replace("queued", "done"));
+            }
+            for command in
+                [["state", "restore"], ["state", "adopt"], ["audit", "export"], ["audit", "verify"]]
+            {
+                let found = workspace.run(&command);
+                let said = String::from_utf8_lossy(&found.stderr) + String::from_utf8_lossy(&found.stdout);
+                assert_eq!(found.status.code(), Some(1), "{witness} {command:?}: {said}");
+                if *witness == "memory/checkpoint" && segment.is_some() && command == ["audit", "verify"] {
+                    assert!(said.contains("truncated"), "{said}");
+                    continue;
+                }
+                let why = format!("{ends}, but entry 8 was acknowledged: ");
+                assert!(said.contains(&why), "{witness} {command:?}: {said}");
+                assert!(said.contains(&format!("{witness} has seen it")), "{witness} {command:?}: {said}");
+            }
+            assert_eq!(fs::read(path(witness)).unwrap(), *text, "it still remembers");
+        }
+    }
+    fs::create_dir(path("memory/ledger")).unwrap();
+    workspace.write(SEGMENT, &whole);
+    take_away();
+    witnesses.iter().zip(seen).for_each(|(name, text)| workspace.write(name, text));
+    assert_eq!(workspace.exit(&["audit", "verify"]), 0);
+}
+
+fn what_cannot_be_read_is_named(workspace: &Workspace) {
+    let path = |name: &str| workspace.path().join(name);
+    let refused = |arguments: &[&str], parts: &[&str]| {
+        let found = workspace.run(arguments);
+        let said = String::from_utf8(found.stderr).unwrap();
+        assert!(found.status.code().is_some_and(|code| code >= 2), "{arguments:?}: {said}");
+        parts.iter().for_each(|part| assert!(said.contains(part), "{arguments:?}: {part} in {said}"));
+    };
+    let state = fs::read(path("memory/orchestration-state.json")).unwrap();
+    fs::remove_file(path("memory/orchestration-state.json")).unwrap();
+    fs::create_dir(path("memory/orchestration-state.json")).unwrap();
+    for command in [["state", "verify"], ["state", "restore"], ["audit", "verify"]] {
+        refused(&command, &["memory/orchestration-state.json: ", "move it away, and a start makes it again"]);
+    }
+    refused(&["serve", "--listen", "127.0.0.1:0"], &["memory/orchestration-state.json: ", "move it away"]);
+    fs::remove_dir(path("memory/orchestration-state.json")).unwrap();
+    workspace.write("memory/orchestration-state.json", state);
+
+    workspace.write("memory/ledger/notes.txt", "x");
+    let moved = ["memory/ledger/notes.txt does not belong into the ledger", "move it out of that directory"];
+    refused(&["serve", "--listen", "127.0.0.1:0"], &moved);
+    fs::remove_file(path("memory/ledger/notes.txt")).unwrap();
+
+    let key = fs::read(path("memory/gateway.key")).unwrap();
+    fs::remove_file(path("memory/gateway.key")).unwrap();
+    refused(&["audit", "verify"], &["memory/gateway.key is missing, and this workspace has a ledger"]);
+    workspace.write("memory/gateway.key", key);
+    fs::set_permissions(path("memory/gateway.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+
+    workspace.write("memory/checkpoint", "");
+    refused(
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["memory/checkpoint: is not a checkpoint", "put the right one back from a backup"],
+    );
 }
