@@ -36,7 +36,7 @@ impl EngineHandle {
 }
 
 impl Sequencer {
-    fn freeze(
+    pub(super) fn freeze(
         &mut self,
         ask: &FreezeAsk,
         by: &Asking,

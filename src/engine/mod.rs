@@ -67,6 +67,7 @@ pub use settling::{Answering, Unanswered};
 pub use speaking::{Addressee, Said, SaidPlace, Saying, Uncanceled};
 pub use standing::InForce;
 
+use crate::freeze::FreezeAsk;
 use crate::ledger::{BatchBuilder, Entry, Follower, Log, Notice};
 use crate::limits;
 use crate::policy::PolicySet;
@@ -511,7 +512,23 @@ impl EngineHandle {
     /// Begins a new epoch, for a ledger that was restored from a backup, and waits until that is durable. One that
     /// the ledger has already is not begun again.
     pub fn begin_epoch_and_wait(&self, facts: EpochFacts) -> Result<(), EngineFault> {
-        self.ask_whatever_and_wait(move |sequencer, batch| sequencer.begin_epoch(&facts, batch))
+        self.ask_whatever_and_wait(move |sequencer, batch| sequencer.begin_epoch(&facts, batch).map(drop))
+    }
+
+    /// The same for one that begins with a freeze, in the same group: whoever knows of the epoch knows of that. Once it was
+    /// lifted, it is not set again.
+    pub fn begin_frozen_epoch_and_wait(
+        &self,
+        facts: EpochFacts,
+        freeze: FreezeAsk,
+        by: Asking,
+    ) -> Result<(), EngineFault> {
+        self.ask_whatever_and_wait(move |sequencer, batch| {
+            if sequencer.begin_epoch(&facts, batch)? {
+                sequencer.freeze(&freeze, &by, batch)?;
+            }
+            Ok(())
+        })
     }
 
     /// Decides what is in line, makes it durable, and stops.

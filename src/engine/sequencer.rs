@@ -348,19 +348,19 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Begins the epoch of a restored ledger, unless the ledger says that already.
+    /// Begins the epoch of a restored ledger, unless the ledger says that already; says whether it did.
     pub(super) fn begin_epoch(
         &mut self,
         facts: &EpochFacts,
         batch: &mut BatchBuilder<'_>,
-    ) -> Result<(), EngineFault> {
+    ) -> Result<bool, EngineFault> {
         if self.building().epoch.as_ref().is_some_and(|epoch| epoch.facts == *facts) {
-            return Ok(());
+            return Ok(false);
         }
         let begun =
             self.note_own(Kind::EpochBegun, WireSender::System, batch, |payload| facts.write(payload))?;
         self.building_mut().epoch = Some(Arc::new(Epoch { since: begun.at, facts: facts.clone() }));
-        Ok(())
+        Ok(true)
     }
 
     /// Records something that a follower noticed.

@@ -1,5 +1,6 @@
 //! What a workspace knows of entries that a database has lost: its views have followed them.
 
+use super::lost_acts::LostAct;
 use super::{Files, GatewayFault};
 use crate::ledger::Source;
 use crate::ledger::postgres::Database;
@@ -16,6 +17,8 @@ pub struct LostEntries {
     pub through: u64,
     /// The decisions among them, the newest first; at most as many as a page has.
     pub decisions: Vec<EntryRow>,
+    /// What people did beside them, in order.
+    pub acts: Vec<LostAct>,
 }
 
 /// What the views of a workspace say of entries that the ledger does not have; nothing if they know of none.
@@ -47,5 +50,7 @@ pub fn lost_entries(files: &Files, database: &Database) -> Result<Option<LostEnt
     let filter =
         EntryFilter { kind: Some("gate.decided"), from: time_in_views(after + 1)?, ..EntryFilter::default() };
     let page = reader.entries(&filter, None, limits::VIEW_PAGE_ROWS_MAX).map_err(unread)?;
-    Ok(Some(LostEntries { after, through, decisions: page.rows }))
+    let acts = reader.acts_after(after).map_err(unread)?;
+    let acts = acts.iter().filter_map(LostAct::read).collect();
+    Ok(Some(LostEntries { after, through, decisions: page.rows, acts }))
 }

@@ -12,6 +12,7 @@ mod files;
 mod hub;
 mod lock;
 mod lost;
+mod lost_acts;
 mod moving;
 mod nonces;
 mod opened;
@@ -37,6 +38,7 @@ pub use files::Files;
 pub use hub::{Hub, Listener, Told};
 pub use lock::{Holder, LockFault, WorkspaceLock};
 pub use lost::{LostEntries, lost_entries};
+pub use lost_acts::LostAct;
 pub use moving::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
 pub use nonces::{NonceKeeper, SpendFault};
 pub use opened::hold_settled;
@@ -50,7 +52,8 @@ pub use views::ViewsProgress;
 pub use watch::{Bell, Watch};
 
 use crate::callers::TokenFiles;
-use crate::engine::{EngineFault, EngineHandle, Observer, PromotionRules, Setup, ViewsPast};
+use crate::engine::{Asking, EngineFault, EngineHandle, Observer, PromotionRules, Setup, ViewsPast};
+use crate::freeze::{FreezeAsk, FreezeScope};
 use crate::ledger::postgres::PostgresFault;
 use crate::ledger::{
     Checkpoint, Closing, EntriesFault, Head, Keeping, OpenFault, PurgeFault, PurgeMode, Source, Torn,
@@ -379,7 +382,16 @@ impl Gateway {
             backup::epoch_is_recorded(&files)?;
         }
         if let Some(epoch) = epoch {
-            engine.begin_epoch_and_wait(epoch.facts).map_err(GatewayFault::Engine)?;
+            // INVARIANT (a lost restriction fails closed): what took something away is forgotten with the rest, and nothing
+            // passes until a person says that it was done again.
+            let reason = format!(
+                "entries after {} were given up, and with them freezes, revocations and whatever else people did there: do again \
+                 what has to hold, then lift this",
+                epoch.facts.restored_head
+            );
+            let freeze = FreezeAsk { scope: FreezeScope::ALL, reason };
+            let by = Asking::token("ledger settle");
+            engine.begin_frozen_epoch_and_wait(epoch.facts, freeze, by).map_err(GatewayFault::Engine)?;
             epoch.database.epoch_begun(&epoch.mark).map_err(GatewayFault::Database)?;
         }
         let sharing = Sharing::of(&ledger);

@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::acts;
 use super::attempt::Held;
 use super::event::{Seen, document, handoff_stream};
 use super::fault::ViewsFault;
@@ -78,6 +79,7 @@ impl<'t> Follower<'t> {
             }
             _ => (-self.words.number(self.store, seen.stream_id)?, None),
         };
+        acts::take(self.store, seen.kind, sequence, &entry.wire)?;
         let held = self.held.as_ref().filter(|_| attempt.is_some());
         self.runs.take(self.store, self.words, &seen, held, sequence)?;
         if attempt.is_none() && seen.kind == "message.sent" {

@@ -8,10 +8,11 @@
 //! the last entry they hold and its running hash, are the same however the entries were batched, and can be
 //! deleted at any time.
 //!
-//! Deliberately absent: the text of entries (the ledger has it), and any judgement. What cannot be read back is
+//! Deliberately absent: the text of entries (the ledger has it) but for the few of `acts.rs`, and any judgement. What cannot be read back is
 //! never mended, only rebuilt. SQLite keeps no checksums: a flipped bit inside a row is found by comparing with
 //! the ledger, not by opening the file.
 
+mod acts;
 mod attempt;
 mod claims;
 mod compare;
@@ -38,6 +39,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+pub use acts::ActRow;
 pub use claims::{Accepted, Claimed, Claims, HandoffClaim, KeyClaim};
 pub use compare::{Difference, DifferenceKind, compare};
 pub use cursor::{BadCursor, Cursor, Page};

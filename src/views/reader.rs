@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
+use super::acts::{self, ActRow};
 use super::claims::Claims;
 use super::cursor::{Cursor, Page};
 use super::fault::ViewsFault;
@@ -84,6 +85,11 @@ impl Reader {
     pub fn entry(&self, sequence: u64) -> Result<Option<EntryRow>, ViewsFault> {
         let moment = self.moment()?;
         i64::try_from(sequence).map_or(Ok(None), |sequence| entry(&moment, sequence))
+    }
+
+    /// The acts behind an entry, in order.
+    pub fn acts_after(&self, sequence: u64) -> Result<Vec<ActRow>, ViewsFault> {
+        acts::after(&self.connection, i64::try_from(sequence).unwrap_or(i64::MAX))
     }
 
     /// What has been claimed, as far as it is applied.

@@ -1,8 +1,10 @@
--- What somebody else was refused for under an id is no longer how its handoff stands. A file where it is shows so is made
--- again from the ledger; in every other one there is nothing to change.
-UPDATE applied SET rebuilding = 1 WHERE EXISTS (
-    SELECT 1 FROM handoffs h
-    CROSS JOIN attempts a ON a.created = h.current
-    CROSS JOIN attempts f ON f.created = h.handoff
-    WHERE h.accepted IS NULL AND (a.source IS NOT f.source OR a.correlation != f.correlation)
-);
+-- What was done that takes something away from somebody or gives it, with its text: a ledger that has lost its end can
+-- no longer say what that was.
+CREATE TABLE acts (
+    sequence INTEGER PRIMARY KEY,
+    wire     TEXT NOT NULL
+) STRICT;
+
+-- Texts stand in the ledger alone, so it is applied again. That also has every handoff stand by its owner's attempts: before
+-- this version the last one under an id spoke for it, whoever sent it.
+UPDATE applied SET rebuilding = 1;

@@ -5,11 +5,12 @@ use handoffd::gateway::{Gateway, GatewayFault, Opening, Place, Replacing, move_l
 use handoffd::ledger::postgres::{Database, PostgresLog, Settlement};
 use handoffd::ledger::{AppendFault, Log as _};
 use handoffd::settings::{Given, read};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::cluster::{Cluster, until};
 use crate::replicas::{Replica, all_agree, fleet_with};
 use crate::specs::plain;
+use crate::wire::Request;
 use crate::{TOPIC, append};
 
 /// Replicas whose commands find the database, too.
@@ -135,12 +136,96 @@ fn a_database_that_lost_its_end_stops_every_replica_until_somebody_settles_it() 
     }
     fresh.meet();
     fleet.push(fresh);
+    lift(&fleet[0]);
     decide(&fleet, 6, 12);
     let entries = all_agree(&fleet);
     assert_eq!(epochs(&entries), 1);
     assert_eq!(entries[usize::try_from(kept).unwrap()]["type"], "epoch.begun", "before anything else");
     assert_eq!(settle(&fleet[0], &[]), (0, settle(&fleet[1], &[]).1));
     assert_eq!(settle(&fleet[0], &["--keep", "1"]).0, 1, "there is nothing to give up");
+}
+
+#[test]
+fn what_people_did_in_lost_entries_is_named_and_nothing_passes_until_they_say_that_it_holds() {
+    let cluster = Cluster::start();
+    let url = cluster.url(&cluster.database());
+    let mut fleet = fleet(&url, 2);
+    decide(&fleet, 0, 2);
+    let (rita, worker) = (fleet[0].operator("rita"), fleet[0].operator("worker"));
+    let asks = |replica: &Replica, token: &str| {
+        let reply = replica.connection().ask(&Request::new("GET", "/v1/handoffs").token(token));
+        reply.unwrap().status
+    };
+    until(|| fleet.iter().all(|replica| asks(replica, &worker) == 200));
+    all_agree(&fleet);
+    let backup = cluster.back_up();
+    let say = |replica: &Replica, method: &str, path: &str, body: &str| {
+        let mut status = 0;
+        until(|| {
+            let request = Request::new(method, path).token(&rita).json(body);
+            status = replica.connection().ask(&request).unwrap().status;
+            status != 503
+        });
+        status
+    };
+    let freeze = json!({"scope": "mode", "mode": "live", "reason": "wrong balances"}).to_string();
+    assert_eq!(say(&fleet[0], "POST", "/v1/freeze", &freeze), 200);
+    let down = json!({"phase": "gated-read", "reason": "a week of logs is sound"}).to_string();
+    assert_eq!(say(&fleet[1], "PUT", "/v1/mentions/phase", &down), 200);
+    let gone = fleet[0].connection().ask(&Request::new("DELETE", "/v1/tokens/worker").token(&fleet[0].admin));
+    assert_eq!(gone.unwrap().status, 200);
+    until(|| fleet.iter().all(|replica| asks(replica, &worker) == 401));
+    all_agree(&fleet);
+    cluster.put_back(&backup);
+    for replica in &mut fleet {
+        until(|| says(replica, "put back from a backup"));
+        replica.signal("TERM");
+        replica.ended();
+    }
+
+    let (_, found) = settle(&fleet[0], &[]);
+    let acts: Vec<(&str, &str)> = found["seenHere"]["acts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|act| (act["type"].as_str().unwrap(), act["what"].as_str().unwrap()))
+        .collect();
+    assert_eq!(acts.len(), 3, "{found}");
+    assert_eq!(acts[0], ("freeze.set", "froze mode live: wrong balances"));
+    assert_eq!(acts[1], ("mention.changed", "mentions went from log-only to gated-read"));
+    assert!(acts[2].0 == "token.revoked" && acts[2].1.starts_with("revoked token `worker` (tok_"), "{found}");
+    let (_, text) = fleet[0].run(&["ledger", "settle"]);
+    assert!(text.contains("human:rita froze mode live: wrong balances"), "{text}");
+    assert!(text.contains("handoffd freeze set --mode live --reason"), "{text}");
+
+    let kept = found["left"]["sequence"].to_string();
+    let (code, found) = settle(&fleet[0], &["--keep", &kept]);
+    assert_eq!((code, found["revokedAgain"].as_array().unwrap().len()), (0, 1), "{found}");
+    fleet.iter_mut().for_each(Replica::spawn);
+    fleet.iter_mut().for_each(Replica::meet);
+    for (n, replica) in fleet.iter().enumerate() {
+        assert_eq!(asks(replica, &worker), 401);
+        let refused = replica.post("/v1/handoffs", &plain(&format!("epoch{n:03}")));
+        assert_eq!(refused.code(), "POLICY_FROZEN", "{refused:?}");
+        let freezes = replica.json("/v1/freeze");
+        assert_eq!(freezes["frozen"].as_array().unwrap().len(), 1, "{freezes}");
+        assert!(freezes.to_string().contains("do again what has to hold"), "{freezes}");
+    }
+    lift(&fleet[0]);
+    decide(&fleet, 2, 4);
+    // The freeze is the epoch's own: it is not set again by whoever starts later.
+    fleet[1].kill_and_restart();
+    assert_eq!(fleet[1].json("/v1/freeze")["frozen"], json!([]));
+    all_agree(&fleet);
+}
+
+/// Says that what has to hold was done again.
+fn lift(replica: &Replica) {
+    let (body, vera) =
+        (json!({"scope": "all", "reason": "done again"}).to_string(), replica.operator("vera"));
+    let request = Request::new("DELETE", "/v1/freeze").token(&vera).json(&body);
+    let lifted = replica.connection().ask(&request).unwrap();
+    assert_eq!(lifted.status, 200, "{lifted:?}");
 }
 
 #[test]
@@ -185,6 +270,7 @@ fn a_replica_that_remembers_stops_those_that_went_on_without_it() {
     old[1].meet();
     assert_eq!((aside(&old[0]), aside(&old[1]), aside(&new[0])), (1, 1, 0));
     old.extend(new);
+    lift(&old[0]);
     decide(&old, 4, 8);
     let entries = all_agree(&old);
     assert_eq!((epochs(&entries), &entries[..left.len()]), (1, &left[..]));
@@ -229,6 +315,7 @@ fn a_replica_that_still_runs_does_not_stop_an_epoch_that_began_without_it() {
     assert_eq!(settle(&fleet[0], &["--keep", &kept]).0, 0);
     fleet[0].kill_and_restart();
     until(|| says(&fleet[1], "was given up when a new epoch began: start it again"));
+    lift(&fleet[0]);
     decide(&fleet[..1], 4, 8);
     assert_eq!(settle(&fleet[0], &[]).1["closed"], Json::Null, "it says so of itself alone");
     fleet[1].kill_and_restart();

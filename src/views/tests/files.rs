@@ -153,37 +153,15 @@ fn a_file_that_is_of_no_use_is_noticed_and_can_be_made_anew() {
     check("of another ledger", &|path| sql(path, "UPDATE applied SET topic_id = 'gw_x'"), "`gw_x`");
     check(
         "before it was kept whom entries concern",
-        &|path| sql(path, "DROP TABLE runs; PRAGMA user_version = 4"),
+        &|path| sql(path, "DROP TABLE runs; DROP TABLE acts; PRAGMA user_version = 4"),
+        "not come to its end",
+    );
+    check(
+        "before the text of acts was kept",
+        &|path| sql(path, "DROP TABLE acts; PRAGMA user_version = 5"),
         "not come to its end",
     );
     check("unfinished", &|path| sql(path, "UPDATE applied SET rebuilding = 1"), "not come to its end");
-}
-
-/// Before version 6 the last attempt under an id spoke for its handoff, whoever sent it.
-#[test]
-fn a_file_in_which_a_stranger_speaks_for_a_handoff_is_made_again_and_no_other_one() {
-    let place = Place::new();
-    let denied = |source| {
-        Step::Submit(Submission {
-            handoff: 0,
-            source: Some(source),
-            target: 1,
-            route: None,
-            correlation: 0,
-            key: None,
-            message: None,
-            parent: None,
-            decision: "denied",
-            codes: Vec::new(),
-        })
-    };
-    drop(holding(&place.path, &History::of(&[denied(0), denied(2)]).entries));
-    let sql = |sql| Connection::open(&place.path).unwrap().execute_batch(sql).unwrap();
-    sql("PRAGMA user_version = 5");
-    assert_eq!(Views::open(&place.path, TOPIC).unwrap().applied().map(|(sequence, _)| sequence), Some(6));
-    sql("UPDATE handoffs SET current = 4; PRAGMA user_version = 5");
-    let fault = Views::open(&place.path, TOPIC).unwrap_err();
-    assert!(matches!(fault, ViewsFault::NeedsRebuild(Rebuild::Unfinished)), "{fault}");
 }
 
 #[test]
