@@ -182,6 +182,9 @@ pub const PAGE_ROWS: usize = 50;
 /// How long a question waits for the views to show what was durable when it was asked.
 pub const VIEW_WAIT_MS: u64 = 5_000;
 
+/// How long whoever asks for something that is not known here waits for a look at what other replicas appended.
+pub const LOOKOUT_WAIT_MS: u64 = 3_000;
+
 /// Connections to the views; more questions wait for one.
 pub const VIEW_READERS_MAX: usize = 16;
 

@@ -509,6 +509,15 @@ impl EngineHandle {
         self.shared.shown.differs().map(|fault| fault.to_string())
     }
 
+    /// Takes in what others have appended until now; `done` hears of it when whoever follows does.
+    pub fn take_in(
+        &self,
+        done: impl FnOnce(Result<(), EngineFault>) + Send + 'static,
+    ) -> Result<(), EngineFault> {
+        // What appends nothing is answered only when it is known that nobody else has appended.
+        self.ask_whatever(|_, _| Ok(()), done)
+    }
+
     /// Begins a new epoch, for a ledger that was restored from a backup, and waits until that is durable. One that
     /// the ledger has already is not begun again.
     pub fn begin_epoch_and_wait(&self, facts: EpochFacts) -> Result<(), EngineFault> {

@@ -68,7 +68,8 @@ pub(super) async fn list(call: Call) -> Answer {
 
 /// `GET /v1/approvals/{id}`.
 pub(super) async fn show(call: Call) -> Answer {
-    let waiting = call.app.gateway.engine().inbox().find(call.path()).cloned();
+    let (engine, handoff_id) = (call.app.gateway.engine().clone(), call.path().to_owned());
+    let waiting = call.app.find_now(|| engine.inbox().find(&handoff_id).cloned()).await?;
     let waiting =
         waiting.map_err(|fault| Problem::new(Kind::NotFound, fault.to_string()).hint(fault.hint()))?;
     let (ledger, policies) = (call.app.gateway.ledger().clone(), call.policies());
@@ -88,7 +89,7 @@ pub(super) async fn answer(mut call: Call) -> Answer {
     let ask = call.act(ApprovalAsk::read).await?;
     let handoff_id = call.path().to_owned();
     let engine = call.app.gateway.engine().clone();
-    let waiting = engine.inbox().find(&handoff_id).cloned().map_err(refused)?;
+    let waiting = call.app.find_now(|| engine.inbox().find(&handoff_id).cloned()).await?.map_err(refused)?;
     let ledger = call.app.gateway.ledger().clone();
     let read = tokio::task::spawn_blocking(move || task_spec(&ledger, &waiting)).await;
     let body: Arc<str> = match (read, ask.answer) {

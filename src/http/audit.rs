@@ -51,6 +51,9 @@ pub(super) async fn list(call: Call) -> Answer {
 pub(super) async fn show(call: Call) -> Answer {
     let sequence = call.path().parse::<u64>().unwrap_or(0);
     let app = call.app.clone();
+    // One that another replica has appended just now is there when its end was looked at.
+    let engine = app.gateway.engine();
+    let _ = app.find_now(|| if sequence <= engine.head() { Ok(()) } else { Err(()) }).await?;
     let entry = read(&app, sequence, sequence).await?.pop().ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("the ledger has {} entries", app.gateway.engine().head()))
     })?;

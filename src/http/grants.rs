@@ -79,10 +79,10 @@ pub(super) async fn list(call: Call) -> Answer {
 
 /// `GET /v1/authorizations/{ref}`.
 pub(super) async fn show(call: Call) -> Answer {
-    let book = call.app.gateway.engine().grants();
-    let unknown = || refused(GrantFault::Unknown { name: call.path().to_owned() });
-    let held = book.find(call.path()).ok_or_else(unknown)?;
-    Ok(json_response(StatusCode::OK, &to_json(held, &AsOf::now(&call.app))))
+    let (engine, name) = (call.app.gateway.engine().clone(), call.path().to_owned());
+    let unknown = || refused(GrantFault::Unknown { name: name.clone() });
+    let held = call.app.find_now(|| engine.grants().find(&name).cloned().ok_or_else(unknown)).await??;
+    Ok(json_response(StatusCode::OK, &to_json(&held, &AsOf::now(&call.app))))
 }
 
 fn after_act(granted: &Granted, app: &App) -> Json {

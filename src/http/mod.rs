@@ -29,6 +29,7 @@ mod health;
 mod inside;
 mod limiter;
 mod listener;
+mod lookout;
 mod mentions;
 mod metrics;
 mod openapi;
@@ -65,6 +66,7 @@ use alone::Alone;
 use bodies::Bodies;
 use health::ConditionLog;
 use limiter::{Following, Limiter};
+use lookout::Lookout;
 use reads::Readers;
 use spans::Exporter;
 
@@ -96,6 +98,7 @@ pub struct App {
     following: Following,
     bodies: Bodies,
     readers: Readers,
+    lookout: Lookout,
     nonces: NonceKeeper,
     /// Of people who look at the console.
     pub(crate) sessions: Sessions,
@@ -143,6 +146,7 @@ impl App {
             following: Following::default(),
             bodies: Bodies::default(),
             readers: Readers::default(),
+            lookout: Lookout::default(),
             nonces,
             sessions: Sessions::default(),
             probe,

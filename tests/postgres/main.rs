@@ -12,6 +12,7 @@
 
 mod agreeing;
 mod appending;
+mod asking;
 mod cluster;
 mod copying;
 mod enduring;

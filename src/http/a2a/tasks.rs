@@ -188,7 +188,7 @@ impl Talk {
         let (id, who, name, policies) =
             (id.clone(), self.who.clone(), self.name.clone(), self.policies.clone());
         let ledger = self.app.gateway.ledger().clone();
-        let found = self.app.ask(move |reader| {
+        let found = self.app.find(move |reader| {
             let look = Look { reader, ledger: &ledger, who: &who, name: &name, policies: &policies };
             look.task(&id)
         });
