@@ -47,8 +47,16 @@ pub trait SharedRoster: fmt::Debug + Send + Sync {
 /// Why the tokens cannot be read or changed. Nobody is let in by a file that cannot be read.
 #[derive(Debug)]
 pub enum TokenFault {
-    Io { path: PathBuf, why: String },
-    Broken { path: PathBuf, faults: Vec<StoredFault> },
+    Io {
+        path: PathBuf,
+        why: String,
+    },
+    Broken {
+        path: PathBuf,
+        faults: Vec<StoredFault>,
+    },
+    /// A roster that is shared could not be asked for.
+    Shared(String),
     Refused(RosterFault),
 }
 
@@ -60,6 +68,7 @@ impl fmt::Display for TokenFault {
                 write!(f, "{} is broken", path.display())?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
             }
+            Self::Shared(why) => write!(f, "the roster in the ledger's database cannot be read: {why}"),
             Self::Refused(fault) => write!(f, "{fault}"),
         }
     }
@@ -128,7 +137,7 @@ impl TokenFiles {
                     .map(|roster| (roster, Some(revision)))
                     .map_err(|faults| TokenFault::Broken { path, faults })
             }
-            Err(why) => Err(TokenFault::Io { path, why: format!("cannot be read: {why}") }),
+            Err(why) => Err(TokenFault::Shared(why)),
         }
     }
 

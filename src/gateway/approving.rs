@@ -157,7 +157,9 @@ impl RuleKeeper {
         // The answer is to policies; keys and tokens that cannot be read are no reason to have them wait.
         match self.reload_in_turn().failed.and_then(|failed| failed.hinders(Part::Policies)) {
             Some(Hindrance::Broken(why)) => return Ok(Err(Unanswerable::Unreadable { asked: digest, why })),
-            Some(Hindrance::Unrecorded(why)) => return Err(EngineFault::NotDurable(why)),
+            Some(Hindrance::Unanswered(why) | Hindrance::Unrecorded(why)) => {
+                return Err(EngineFault::NotDurable(why));
+            }
             None => {}
         }
         let Some(pending) = self.pending() else {

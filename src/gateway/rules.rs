@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::approving::{FileList, Pending};
 use super::{Gateway, Sharing};
-use crate::callers::{Name, Roster, Token, TokenFiles};
+use crate::callers::{Name, Roster, Token, TokenFault, TokenFiles};
 use crate::engine::{EngineFault, EngineHandle, InForce, Proposing, TokenFacts, TokenHands};
 use crate::ledger::postgres::PostgresFault;
 use crate::os::clock;
@@ -89,6 +89,8 @@ pub struct Failed {
     pub at: Timestamp,
     /// What cannot be read, and why; what it said before stays in force.
     pub broken: Vec<(Part, String)>,
+    /// Why the tokens that gateways share are not known: the ledger's database did not answer. No file is to blame.
+    pub unanswered: Option<String>,
     /// Why what could be read is not known to be in force for good.
     pub unrecorded: Option<String>,
 }
@@ -97,6 +99,8 @@ pub struct Failed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hindrance {
     Broken(String),
+    /// Tokens that gateways share, and the ledger's database did not answer.
+    Unanswered(String),
     Unrecorded(String),
 }
 
@@ -105,13 +109,18 @@ impl Failed {
     pub fn hinders(&self, part: Part) -> Option<Hindrance> {
         let broken = self.broken.iter().find(|(broken, _)| *broken == part);
         let broken = broken.map(|(_, why)| Hindrance::Broken(why.clone()));
-        broken.or_else(|| self.unrecorded.clone().map(Hindrance::Unrecorded))
+        let unanswered = self.unanswered.clone().filter(|_| part == Part::Tokens).map(Hindrance::Unanswered);
+        broken.or(unanswered).or_else(|| self.unrecorded.clone().map(Hindrance::Unrecorded))
     }
 
     /// Everything that is wrong, in one text.
     pub fn why(&self) -> String {
         let broken = self.broken.iter().map(|(_, why)| why.as_str());
-        broken.chain(self.unrecorded.as_deref()).collect::<Vec<_>>().join("\n")
+        broken
+            .chain(self.unanswered.as_deref())
+            .chain(self.unrecorded.as_deref())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
@@ -224,13 +233,13 @@ impl RuleKeeper {
 
     pub(super) fn reload_in_turn(&self) -> Reloaded {
         let before = self.current();
-        let (found, broken) = Parts::read(&self.workspace, &self.tokens).over(&before);
+        let (found, Unread { broken, unanswered }) = Parts::read(&self.workspace, &self.tokens).over(&before);
         let (put, unrecorded) = match self.try_reload(found, &before, &broken) {
             Ok(put) => (put, None),
             Err(why) => (Put::Nothing, Some(why)),
         };
-        let is_well = broken.is_empty() && unrecorded.is_none();
-        let failed = (!is_well).then(|| Failed { at: clock::now(), broken, unrecorded });
+        let is_well = broken.is_empty() && unanswered.is_none() && unrecorded.is_none();
+        let failed = (!is_well).then(|| Failed { at: clock::now(), broken, unanswered, unrecorded });
         self.last().clone_from(&failed);
         Reloaded { put, failed }
     }
@@ -371,11 +380,18 @@ enum Reading {
     Kept,
 }
 
+/// What of the rules could not be read.
+struct Unread {
+    broken: Vec<(Part, String)>,
+    /// Why the ledger's database did not tell the tokens that gateways share.
+    unanswered: Option<String>,
+}
+
 /// The rules as the workspace has them, each part for itself.
 struct Parts {
     policies: Result<PolicySet, String>,
     keyring: Result<Keyring, String>,
-    roster: Result<Roster, String>,
+    roster: Result<Roster, TokenFault>,
 }
 
 impl Parts {
@@ -383,22 +399,35 @@ impl Parts {
         Self {
             policies: workspace.load_policies().map_err(|fault| fault.to_string()),
             keyring: workspace.load_keyring().map_err(|fault| fault.to_string()),
-            roster: tokens.load().map_err(|fault| fault.to_string()),
+            roster: tokens.load(),
         }
     }
 
     /// The rules, where there are none before them.
     fn all(self) -> Result<Rules, String> {
-        Ok(rules_of(Arc::new(self.policies?), Arc::new(self.keyring?), Arc::new(self.roster?)))
+        Ok(rules_of(
+            Arc::new(self.policies?),
+            Arc::new(self.keyring?),
+            Arc::new(self.roster.map_err(|fault| fault.to_string())?),
+        ))
     }
 
     /// The rules, with what was there before in the place of each part that cannot be read; and which those are.
-    fn over(self, before: &Rules) -> (Rules, Vec<(Part, String)>) {
-        let mut broken = Vec::new();
+    fn over(self, before: &Rules) -> (Rules, Unread) {
+        let (mut broken, mut unanswered) = (Vec::new(), None);
         let policies = kept(self.policies, &before.in_force.policies, Part::Policies, &mut broken);
         let keyring = kept(self.keyring, &before.in_force.keyring, Part::Keys, &mut broken);
-        let roster = kept(self.roster, &before.roster, Part::Tokens, &mut broken);
-        (rules_of(policies, keyring, roster), broken)
+        let roster = match self.roster {
+            Err(fault @ TokenFault::Shared(_)) => {
+                unanswered = Some(fault.to_string());
+                before.roster.clone()
+            }
+            read => {
+                let read = read.map_err(|fault| fault.to_string());
+                kept(read, &before.roster, Part::Tokens, &mut broken)
+            }
+        };
+        (rules_of(policies, keyring, roster), Unread { broken, unanswered })
     }
 }
 

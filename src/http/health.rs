@@ -48,6 +48,16 @@ struct Trouble {
     what: &'static str,
     why: String,
     hint: Cow<'static, str>,
+    /// Says how long or how far it has gone, which is another word with every look.
+    #[serde(skip)]
+    grows: bool,
+}
+
+impl Trouble {
+    /// Is it the same trouble, for somebody who reads a log? Time that goes by makes no other one of it.
+    fn is_like(&self, other: &Self) -> bool {
+        self.what == other.what && (self.grows && other.grows || self.why == other.why)
+    }
 }
 
 /// What is wrong.
@@ -84,28 +94,33 @@ pub(crate) fn look(app: &App) -> Arc<Condition> {
     if now == **last {
         return last.clone();
     }
-    for Trouble { what, why, hint } in begun(&last.failing, &now.failing) {
+    for Trouble { what, why, hint, .. } in begun(&last.failing, &now.failing) {
         tracing::error!(what, why = %in_one_line(why), %hint, "nothing is decided");
     }
-    for Trouble { what, why, hint } in begun(&last.degraded, &now.degraded) {
+    for Trouble { what, why, hint, .. } in begun(&last.degraded, &now.degraded) {
         tracing::warn!(what, why = %in_one_line(why), %hint, "something is wrong, and decisions go on");
     }
     for (before, now) in [(&last.failing, &now.failing), (&last.degraded, &now.degraded)] {
-        let over: BTreeSet<_> = begun(now, before).map(|trouble| trouble.what).collect();
-        over.into_iter().for_each(|what| tracing::info!(what, "well again"));
+        over(before, now).into_iter().for_each(|what| tracing::info!(what, "well again"));
     }
     *last = Arc::new(now);
     app.condition.changes.send_modify(|number| *number += 1);
     last.clone()
 }
 
-/// Those whose name does not stand among the ones before.
+/// Those that do not stand among the ones before: what is wrong with the same thing may become something else.
 fn begun<'c>(before: &'c [Trouble], now: &'c [Trouble]) -> impl Iterator<Item = &'c Trouble> {
-    now.iter().filter(|trouble| before.iter().all(|one| one.what != trouble.what))
+    now.iter().filter(|trouble| before.iter().all(|one| !one.is_like(trouble)))
+}
+
+/// The names of what was wrong before and no longer is.
+fn over<'c>(before: &'c [Trouble], now: &'c [Trouble]) -> BTreeSet<&'static str> {
+    let gone = before.iter().filter(|trouble| now.iter().all(|one| one.what != trouble.what));
+    gone.map(|trouble| trouble.what).collect()
 }
 
 fn one(what: &'static str, why: String, hint: impl Into<Cow<'static, str>>) -> Trouble {
-    Trouble { what, why, hint: hint.into() }
+    Trouble { what, why, hint: hint.into(), grows: false }
 }
 
 fn condition(app: &App) -> Condition {
@@ -114,6 +129,7 @@ fn condition(app: &App) -> Condition {
         let hint = "nothing is decided any more, and the gateway stops with exit code 3; its log says where it panicked";
         failing.push(one("engine", why.to_owned(), hint));
     }
+    let growing = |trouble| Trouble { grows: true, ..trouble };
     if let Some(why) = app.gateway.engine().fault() {
         failing.push(one(
             "ledger",
@@ -124,11 +140,11 @@ fn condition(app: &App) -> Condition {
     if let Some(behind) =
         app.gateway.engine().behind_for().filter(|behind| behind.as_millis() > limits::BEHIND_MS_MAX)
     {
-        failing.push(one(
+        failing.push(growing(one(
             "replica",
             format!("it has not seen the end of the ledger for {} s", behind.as_secs()),
             "ask another replica; this one is ready when it has caught up",
-        ));
+        )));
     }
     let pending = app.rules.proposed();
     let waiting = pending.as_ref().map(|(pending, proposal)| pending_in_words(pending, proposal.as_ref()));
@@ -167,7 +183,11 @@ fn condition(app: &App) -> Condition {
         failing.push(one("disk", why, "make room, or make memory/ writable again; it recovers by itself"));
     }
     if let Some(why) = app.probe.clock() {
-        degraded.push(one("clock", why, "decisions go on by the ledger's own time; set the clock right"));
+        degraded.push(growing(one(
+            "clock",
+            why,
+            "decisions go on by the ledger's own time; set the clock right",
+        )));
     }
     if let Some(why) = app.gateway.state().fault() {
         degraded.push(one(
@@ -207,6 +227,9 @@ fn condition(app: &App) -> Condition {
                 Part::Keys => one("keys", why, "the keys before stay in force; correct the file"),
                 Part::Tokens => one("tokens", why, "the tokens before stay in force; correct the file"),
             });
+        }
+        if let Some(why) = failed.unanswered {
+            degraded.push(one("tokens", why, "the tokens before stay in force, and the files are not to blame; it is tried again until the database answers"));
         }
         if let Some(why) = failed.unrecorded {
             degraded.push(one("rules", why, "what changed is put in force when the ledger can be written"));

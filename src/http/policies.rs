@@ -40,7 +40,10 @@ pub(super) async fn show(call: Call) -> Answer {
         "delegation": delegation(&in_force.policies),
         "lastLoad": match failed {
             None => json!({"outcome": "loaded", "at": call.rules.loaded_at.to_string()}),
-            Some((Hindrance::Broken(why) | Hindrance::Unrecorded(why), at)) => {
+            Some((
+                Hindrance::Broken(why) | Hindrance::Unanswered(why) | Hindrance::Unrecorded(why),
+                at,
+            )) => {
                 json!({"outcome": "failed", "at": at.to_string(), "why": why})
             }
         },

@@ -112,6 +112,9 @@ fn hindered(hindrance: Hindrance) -> Problem {
     match hindrance {
         Hindrance::Broken(why) => Problem::new(Kind::RulesBroken, why)
             .hint("what was in force before stays in force; correct the file, and it is read again"),
+        Hindrance::Unanswered(why) => Problem::new(Kind::NotDurable, why).hint(
+            "what was in force stays so, and the files are not to blame; ask again when the database answers",
+        ),
         Hindrance::Unrecorded(why) => Problem::new(Kind::NotDurable, why)
             .hint("what the files say may count already: look before you ask for it again"),
     }

@@ -117,7 +117,7 @@ pub(crate) fn printable_up_to(chars_max: usize, text: &str) -> String {
 /// A message of several lines in one, for a log: the first line says what it is about, and each of the others is one thing
 /// that is wrong. Of many, so many are told and the rest is counted.
 pub(crate) fn in_one_line(text: &str) -> String {
-    let line = |line: &str| printable_up_to(crate::limits::MESSAGE_LINE_CHARS_MAX, line);
+    let line = |line: &str| printable_up_to(crate::limits::LOG_WHY_CHARS_MAX, line);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut out = lines.next().map(line).unwrap_or_default();
     let faults: Vec<&str> = lines.collect();

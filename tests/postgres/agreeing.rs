@@ -49,6 +49,8 @@ fn a_replica_whose_files_differ_decides_nothing_and_names_the_file() {
     other.spawn();
     other.hear();
     is_withheld(&other, POLICY);
+    // The log says it as well, to its end.
+    until(|| other.log().contains(&format!("these files differ: {POLICY}")));
     is_ready(&fleet[0], "agree1");
     // Brought to the same contents, it is ready.
     fs::copy(fleet[0].path(POLICY), other.path(POLICY)).unwrap();

@@ -322,6 +322,39 @@ fn a_replica_that_still_runs_does_not_stop_an_epoch_that_began_without_it() {
     all_agree(&fleet);
 }
 
+#[test]
+fn a_loss_that_an_outage_came_before_is_in_the_log_and_no_file_is_blamed() {
+    let cluster = Cluster::start();
+    let url = cluster.url(&cluster.database());
+    let mut fleet = fleet(&url, 2);
+    decide(&fleet, 0, 4);
+    let backup = cluster.back_up();
+    decide(&fleet, 4, 8);
+    all_agree(&fleet);
+    cluster.fail();
+    for replica in &fleet {
+        until(|| replica.log().contains("nothing is decided") && replica.ready().0 == 503);
+        // The roster is there, too.
+        let refused = replica.post("/v1/reload", &json!({}));
+        assert!(refused.text().contains("the files are not to blame"), "{refused:?}");
+        until(|| replica.ready().1["degraded"].to_string().contains("the files are not to blame"));
+    }
+    cluster.put_back(&backup);
+    for replica in &fleet {
+        until(|| says(replica, "put back from a backup"));
+        until(|| {
+            replica
+                .log()
+                .contains("nothing is written before `handoffd ledger settle` says which history counts")
+        });
+        assert!(!replica.log().contains("correct the file"));
+    }
+    let kept = settle(&fleet[0], &[]).1["left"]["sequence"].to_string();
+    assert_eq!(settle(&fleet[0], &["--keep", &kept]).0, 0);
+    fleet[0].kill_and_restart();
+    until(|| fleet[1].log().contains("was given up when a new epoch began: start it again"));
+}
+
 /// Takes rows away as a restore would, and can put them back.
 const TAKE: &str = "create table taken as select * from handoffd_entries where sequence > 1; \
      delete from handoffd_entries where sequence > 1; delete from handoffd_bodies where sequence > 1";
