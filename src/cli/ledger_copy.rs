@@ -50,7 +50,8 @@ impl Copy {
         }
         let mut bars = Bars { context, copying: None, verifying: None };
         let replacing = if self.replace { Replacing::Yes } else { Replacing::No };
-        let moved = move_ledger(&self.from, &self.to, replacing, &mut |so_far| bars.tell(so_far));
+        let [from, to] = [&self.from, &self.to].map(|place| place.anchored(context.workspace.root()));
+        let moved = move_ledger(&from, &to, replacing, &mut |so_far| bars.tell(so_far));
         drop(bars);
         match moved {
             Ok(moved) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Context, Failure};
 use crate::callers::TokenFiles;
 use crate::gateway::{Files, Sharing, closed, public_key};
-use crate::ledger::postgres::Database;
+use crate::ledger::postgres::{Database, anchored};
 use crate::ledger::{Closing, Source};
 use crate::settings::{Effective, LedgerUrl, Problem};
 
@@ -30,7 +30,7 @@ pub(super) fn ledger_or_left_behind(workspace: &Path) -> Result<(Source, Option<
             Ok((Source::files(&files.ledger()), mark.as_ref().and_then(left_behind)))
         }
         LedgerUrl::Postgres(url) => {
-            let database = Database::open_existing(url.expose());
+            let database = Database::open_existing(&anchored(url.expose(), workspace));
             database
                 .map(|database| (Source::Database(database), None))
                 .map_err(|fault| Failure(fault.to_string()))

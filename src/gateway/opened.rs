@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::seals::Keeping;
 use super::{Files, GatewayFault, closed, new_topic_id, public_key, read_checkpoint, remembering, seals};
 use crate::engine::EpochFacts;
-use crate::ledger::postgres::{Database, PostgresFault, PostgresLog};
+use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, anchored};
 use crate::ledger::{
     Closing, Head, Log, MemoryLog, OpenFault, RealDisk, Seals, SegmentLog, Source, Torn, gateway_key_id,
     name_of_log,
@@ -87,13 +87,14 @@ pub(super) fn open(
             Ok(Opened { log: Box::new(log), source, last_timestamp, torn, remembered, epoch, seals })
         }
         LedgerUrl::Postgres(url) => {
+            let url = anchored(url.expose(), files.workspace());
             // Whoever has a ledger, or has followed one, was given the wrong address, or has to copy it first.
             let database = match remembering::any(files, seed)? {
-                Some(path) => Database::open_existing(url.expose()).map_err(|fault| match fault {
+                Some(path) => Database::open_existing(&url).map_err(|fault| match fault {
                     PostgresFault::NoLedger => GatewayFault::NoLedger(path),
                     fault => GatewayFault::Database(fault),
                 }),
-                None => Database::open(url.expose(), &topic_id).map_err(GatewayFault::Database),
+                None => Database::open(&url, &topic_id).map_err(GatewayFault::Database),
             }?;
             remembering::hold_against(&database, files, seed)?;
             // Read again: what remembers entries that were given up has been put aside.

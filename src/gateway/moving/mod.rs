@@ -8,7 +8,7 @@ mod ends;
 use std::path::{Path, PathBuf};
 
 use super::{GatewayFault, LockFault};
-use crate::ledger::postgres::{PostgresFault, Taken};
+use crate::ledger::postgres::{PostgresFault, Taken, anchored};
 use crate::ledger::verify::Finding;
 use crate::ledger::{AppendFault, Batch, Closing, EntriesFault, Head, OpenFault};
 use crate::limits;
@@ -253,6 +253,17 @@ pub fn move_ledger(
     let (from, to) = (source.shown(), target.shown());
     let (resumed_at, checkpoints) = (resumed_at.sequence, known.len());
     Ok(Moved { from, to, topic_id, head, resumed_at, bodies, checkpoints })
+}
+
+impl Place {
+    /// The same, with paths in a URL made from a workspace.
+    #[must_use]
+    pub fn anchored(&self, workspace: &Path) -> Self {
+        match self {
+            Self::Workspace(path) => Self::Workspace(path.clone()),
+            Self::Database(url) => Self::Database(anchored(url, workspace)),
+        }
+    }
 }
 
 /// The place that somebody wrote on the command line.

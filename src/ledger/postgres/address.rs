@@ -3,7 +3,9 @@
 //! A connection is encrypted and the server's name verified, or it is not encrypted at all: there is no mode in
 //! which whoever stands between could choose. Nothing here shows the URL, which may have a password in it.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_postgres::Config;
@@ -97,9 +99,9 @@ fn split(url: &str) -> Result<(String, Asked), PostgresFault> {
                     "has an sslmode that is neither `disable` nor `verify-full`; a certificate is always verified, and nothing falls back to plain text".to_owned(),
                 ));
             }
-            ("sslrootcert", path) => asked.files.roots = Some(PathBuf::from(path)),
-            ("sslcert", path) => asked.files.certificate = Some(PathBuf::from(path)),
-            ("sslkey", path) => asked.files.private_key = Some(PathBuf::from(path)),
+            ("sslrootcert", path) => asked.files.roots = Some(decoded(path)),
+            ("sslcert", path) => asked.files.certificate = Some(decoded(path)),
+            ("sslkey", path) => asked.files.private_key = Some(decoded(path)),
             // There is one answer to it, and it is ours.
             ("target_session_attrs", _) => {}
             _ => rest.push(parameter),
@@ -107,6 +109,57 @@ fn split(url: &str) -> Result<(String, Asked), PostgresFault> {
     }
     let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) };
     Ok((url, asked))
+}
+
+/// The names of parameters that are paths.
+const PATHS: [&str; 3] = ["sslrootcert", "sslcert", "sslkey"];
+
+/// The same URL with its paths made from a directory, where they are not from the root: whoever set it has said it of a
+/// workspace, and the process may run anywhere.
+pub(crate) fn anchored(url: &str, directory: &Path) -> String {
+    let Some((address, parameters)) = url.split_once('?') else { return url.to_owned() };
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let anchored = parameters.split('&').map(|parameter| match parameter.split_once('=') {
+        Some((name, path)) if PATHS.contains(&name) && !path.is_empty() && !decoded(path).is_absolute() => {
+            format!("{name}={}/{path}", encoded(&directory))
+        }
+        _ => parameter.to_owned(),
+    });
+    format!("{address}?{}", anchored.collect::<Vec<_>>().join("&"))
+}
+
+/// A path as a URL has it: `%20` is a space, and a `+` is itself.
+fn decoded(text: &str) -> PathBuf {
+    let bytes = text.as_bytes();
+    let (mut path, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let hex = bytes.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        let value = hex.and_then(|hex| std::str::from_utf8(hex).ok());
+        let value = value.filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match value.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(value) => {
+                path.push(value);
+                at += 3;
+            }
+            None => {
+                path.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(path))
+}
+
+fn encoded(path: &Path) -> String {
+    let mut text = String::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => text.push(char::from(*byte)),
+            byte => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
 }
 
 /// Encrypted, unless nothing leaves the machine.
@@ -174,7 +227,28 @@ mod tests {
         check("postgres://u:hunter2@h/d?sslrootcert=/nowhere/ca.pem", Err("/nowhere/ca.pem"));
         check("postgres://u:hunter2@h/d?colour=blue", Err("colour"));
         check("postgres://u:?hunter2@h/d", Err("write them as %3F and %40"));
+        check("postgres://u@h/d?sslrootcert=/no%20where/ca%2Bb+c.pem", Err("/no where/ca+b+c.pem"));
+        check("postgres://u@h/d?sslrootcert=/half%2/ca%zz.pem", Err("/half%2/ca%zz.pem"));
         check("postgres:///d", Err("names no host"));
         check("mysql://h/d", Err("does not begin with postgres://"));
+    }
+
+    #[test]
+    fn paths_are_the_workspaces_unless_they_begin_at_the_root() {
+        let check = |parameters: &str, expected: &str| {
+            let url = |parameters: &str| format!("postgres://u@h/d{parameters}");
+            assert_eq!(anchored(&url(parameters), Path::new("/srv/our team")), url(expected));
+        };
+        check("", "");
+        check("?sslmode=verify-full", "?sslmode=verify-full");
+        check("?sslrootcert=ca.pem&a=b", "?sslrootcert=/srv/our%20team/ca.pem&a=b");
+        check(
+            "?sslcert=tls/c%20d.pem&sslkey=k",
+            "?sslcert=/srv/our%20team/tls/c%20d.pem&sslkey=/srv/our%20team/k",
+        );
+        check("?sslrootcert=/etc/ca.pem&sslkey=%2Fetc%2Fk", "?sslrootcert=/etc/ca.pem&sslkey=%2Fetc%2Fk");
+        let found =
+            Address::read(&anchored("postgres://u@h/d?sslrootcert=no.pem", Path::new("/srv/our team")));
+        assert!(found.unwrap_err().to_string().contains("/srv/our team/no.pem"));
     }
 }

@@ -46,6 +46,7 @@ use super::chain::Head;
 use super::recovery::OpenFault;
 use crate::limits;
 use address::Address;
+pub(crate) use address::anchored;
 use link::Link;
 
 /// A database with a ledger in it. Cheap to clone; the connections are shared.
