@@ -182,6 +182,9 @@ pub const PAGE_ROWS: usize = 50;
 /// How long a question waits for the views to show what was durable when it was asked.
 pub const VIEW_WAIT_MS: u64 = 5_000;
 
+/// The file with what other gateways signed: one checkpoint and one key for each that there ever was.
+pub const OTHER_CHECKPOINTS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// How much of what the gateway itself says is wrong goes into one line of the log; the facts often stand at its end.
 pub const LOG_WHY_CHARS_MAX: usize = 1_000;
 

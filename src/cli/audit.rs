@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::printer::{DIM, GREEN, RED, counted};
 use super::state::Compared;
 use super::{Context, Exit, Failure, parse_time, place, read_input};
-use crate::gateway::{Files, GatewayFault, hold_ledger, public_key};
+use crate::gateway::{Files, GatewayFault, OtherCheckpoint, hold_ledger, public_key, read_other_checkpoints};
 use crate::json;
 use crate::ledger::{Head, OpenFault, Source, verify};
 use crate::limits;
@@ -277,6 +277,17 @@ impl Verify {
         if let Some(path) = kept {
             match self.read_checkpoint(path, files)? {
                 Ok(checkpoint) => checkpoints.push(checkpoint),
+                Err(finding) => {
+                    let what = format!("{}: {finding}", path.display());
+                    return Ok(bad(context, &what, Some(&finding)));
+                }
+            }
+        }
+        if self.checkpoint.is_none() && self.export.is_none() {
+            let path = files.other_checkpoints();
+            let others = read_other_checkpoints(&path).map_err(|fault| Failure(fault.to_string()))?;
+            match others.iter().map(OtherCheckpoint::verified).collect::<Result<Vec<_>, _>>() {
+                Ok(others) => checkpoints.extend(others),
                 Err(finding) => {
                     let what = format!("{}: {finding}", path.display());
                     return Ok(bad(context, &what, Some(&finding)));

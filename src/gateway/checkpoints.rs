@@ -4,8 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::GatewayFault;
-use crate::ledger::{Checkpoint, Entry, Follower, Head, Notice};
+use crate::ledger::{Checkpoint, Entry, Follower, Head, Notice, verify};
 use crate::limits;
 use crate::os::{clock, files};
 use crate::proof::Seed;
@@ -69,6 +71,47 @@ pub fn read_checkpoint(path: &Path) -> Result<Option<Checkpoint>, GatewayFault> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io(error.to_string())),
     }
+}
+
+/// A checkpoint that another gateway signed, and the public key it can be verified with: nobody here has that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OtherCheckpoint {
+    pub checkpoint: Checkpoint,
+    pub public_key: String,
+}
+
+impl OtherCheckpoint {
+    /// The same for whoever computes the ledger again.
+    pub fn verified(&self) -> Result<verify::Checkpoint, verify::Finding> {
+        let text = serde_json::to_vec(&self.checkpoint).unwrap_or_default();
+        let claimed = verify::Checkpoint::parse(&text)?;
+        let mut keys = verify::PublicKeys::default();
+        // A key that is none verifies nothing, and that is what will be said.
+        let _ = keys.add(claimed.key_id(), &self.public_key);
+        claimed.verify(&keys)
+    }
+}
+
+/// What other gateways signed; nothing in most workspaces.
+pub fn read_other_checkpoints(path: &Path) -> Result<Vec<OtherCheckpoint>, GatewayFault> {
+    let io = |why: String| GatewayFault::Io { path: path.to_owned(), why };
+    match files::read_bounded(path, limits::OTHER_CHECKPOINTS_BYTES_MAX) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map_err(|error| io(format!("is not a list of checkpoints: {error}"))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(io(error.to_string())),
+    }
+}
+
+/// Keeps these in the place of those that were there.
+pub(super) fn write_others(path: &Path, others: &[OtherCheckpoint]) -> io::Result<()> {
+    if others.is_empty() && !path.exists() {
+        return Ok(());
+    }
+    let mut text = serde_json::to_vec_pretty(others).map_err(io::Error::other)?;
+    text.push(b'\n');
+    files::replace_private(path, &text)
 }
 
 #[cfg(test)]

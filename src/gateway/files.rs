@@ -86,6 +86,11 @@ impl Files {
         self.following.join("checkpoint")
     }
 
+    /// The checkpoints of other gateways that came home with the ledger from a database, with their public keys.
+    pub fn other_checkpoints(&self) -> PathBuf {
+        self.following.join("checkpoints.json")
+    }
+
     /// What the policy set in force consists of.
     pub fn policy_files(&self) -> PathBuf {
         self.following.join("policy-files.json")
@@ -135,6 +140,7 @@ impl Files {
         let traces = [
             own.gateway_key(),
             own.checkpoint(),
+            own.other_checkpoints(),
             own.state(),
             own.state_snapshot(),
             own.views(),

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use approving::{Answered, Pending};
 pub use backup::{BackupFault, Manifest, ManifestFile, back_up, restore};
-pub use checkpoints::read_checkpoint;
+pub use checkpoints::{OtherCheckpoint, read_checkpoint, read_other_checkpoints};
 pub use closed::closed;
 pub use files::Files;
 pub use hub::{Hub, Listener, Told};

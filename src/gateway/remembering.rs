@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Files, GatewayFault, closed, public_key, read_checkpoint, seals};
+use super::{Files, GatewayFault, closed, public_key, read_checkpoint, read_other_checkpoints, seals};
 use crate::ledger::postgres::{Database, Noted, PostgresFault, Remembered};
 use crate::ledger::{Head, OpenFault, RunningHash, Source, gateway_key_id, journaled, name_of_log};
 use crate::limits;
@@ -73,6 +73,14 @@ pub(super) fn of_files(
         }
         if let Some(head) = topic_id.and_then(|_| seals::read(files_of, topic_id, public_hex).newest()) {
             has_seen(files_of.seals(), head, Witness::Signed);
+        }
+    }
+    for other in read_other_checkpoints(&files_of.other_checkpoints())? {
+        let path = files_of.other_checkpoints();
+        match other.checkpoint.verify(&other.public_key) {
+            None => return Err(GatewayFault::BadCheckpoint(path)),
+            Some(head) if is_meant(&other.checkpoint.topic_id) => has_seen(path, head, Witness::Signed),
+            Some(_) => {}
         }
     }
     if let Some((_, views)) = follows_any(&files_of.views()).filter(|(theirs, _)| is_meant(theirs))
@@ -328,6 +336,7 @@ fn put_aside(files_of: &Files) -> Result<(), GatewayFault> {
         views.clone(),
         beside("-wal"),
         beside("-shm"),
+        files_of.other_checkpoints(),
         files_of.checkpoint(),
     ] {
         let Some(name) = path.file_name().filter(|_| std::fs::symlink_metadata(&path).is_ok()) else {

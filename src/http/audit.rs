@@ -16,7 +16,7 @@ use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use super::streams::Reader;
-use crate::gateway::read_checkpoint;
+use crate::gateway::{read_checkpoint, read_other_checkpoints};
 use crate::ledger::{Checkpoint, Entry, verify};
 use crate::limits;
 use crate::views::EntryFilter;
@@ -173,13 +173,27 @@ fn verified(app: &App, tell: &mut dyn FnMut(verify::Progress)) -> Json {
         Ok(kept) => kept,
         Err(fault) => return finding(fault.to_string()),
     };
-    let kept_count = usize::from(kept.is_some());
+    let mut kept_count = usize::from(kept.is_some());
     let mut checkpoints = Vec::new();
     // Beside the one that was left in a file, what this process knows to be in force: the ledger has to reach that, too.
     for checkpoint in kept.into_iter().chain(app.gateway.checkpoint_of_state()) {
         match signed(&checkpoint, &app.gateway.public_key()) {
             Ok(checkpoint) => checkpoints.push(checkpoint),
             Err(found) => return finding(found),
+        }
+    }
+    match read_other_checkpoints(&files.other_checkpoints()) {
+        Err(fault) => return finding(fault.to_string()),
+        Ok(others) => {
+            for other in others {
+                match other.verified() {
+                    Ok(checkpoint) => {
+                        kept_count += 1;
+                        checkpoints.push(checkpoint);
+                    }
+                    Err(found) => return finding(found.to_string()),
+                }
+            }
         }
     }
     let through = app.gateway.engine().head();

@@ -10,7 +10,7 @@ use handoffd::ledger::{AppendFault, Log as _, RealDisk, SegmentLog};
 use serde_json::Value as Json;
 
 use crate::cluster::{Cluster, until};
-use crate::replicas::fleet;
+use crate::replicas::{fleet, write};
 use crate::specs::plain;
 use crate::{append, batch_on};
 
@@ -286,4 +286,50 @@ fn a_database_with_a_decision_in_it_is_never_replaced() {
     let other = workspace();
     let (code, said) = replace(from, other.path().to_str().unwrap()).unwrap_err();
     assert!(code == 1 && said.contains("only a ledger in a database is replaced"), "{said}");
+}
+
+#[test]
+fn checkpoints_of_all_gateways_come_home_and_go_away_again() {
+    let cluster = Cluster::shared();
+    let (first, second, third) = (workspace(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [first, second, third] = [&first, &second, &third].map(|one| one.path());
+    let text = |root: &Path| root.to_str().unwrap().to_owned();
+    let url = |name: String| cluster.url(&name);
+    let stored = |url: &str| {
+        let mut stored = Database::open_existing(url).unwrap().checkpoints().unwrap();
+        stored.sort_by(|one, two| one.key_id.cmp(&two.key_id));
+        stored
+    };
+    let verified = |root: &Path, expected: u64| {
+        let (code, report) = said(root, &["--json", "audit", "verify"]);
+        let report: Json = serde_json::from_slice(&report).unwrap();
+        assert_eq!((code, &report["checkpoints"]), (0, &expected.into()), "{report}");
+    };
+    // One gateway signed one, and another gateway goes on with the ledger and signs one, too.
+    let away = url(cluster.database());
+    assert_eq!(copy(&text(first), &away).unwrap()["checkpoints"], 1);
+    let signed = stored(&away);
+    assert_eq!(copy(&away, &text(second)).unwrap()["checkpoints"], 1);
+    assert!(!second.join("memory/checkpoint").exists(), "it is not this gateway's own");
+    verified(second, 1);
+    Gateway::open(second, "127.0.0.1:7420").unwrap().close().unwrap();
+    verified(second, 2);
+    // Both go to a database, and home to a gateway that has signed none.
+    let away = url(cluster.database());
+    assert_eq!(copy(&text(second), &away).unwrap()["checkpoints"], 2);
+    let both = stored(&away);
+    assert!(both.len() == 2 && both.contains(&signed[0]), "{both:?}");
+    assert_eq!(copy(&away, &text(third)).unwrap()["checkpoints"], 2);
+    verified(third, 2);
+    // They are held against the ledger as if they were its own, also by a start.
+    let path = third.join("memory/checkpoints.json");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    write(&path, whole.replace(&signed[0].signature, &"0".repeat(signed[0].signature.len())));
+    assert_eq!(said(third, &["audit", "verify"]).0, 1);
+    let fault = Gateway::open(third, "127.0.0.1:7420").unwrap_err();
+    assert!(matches!(fault, GatewayFault::BadCheckpoint(_)), "{fault}");
+    write(&path, &whole);
+    Gateway::open(third, "127.0.0.1:7420").unwrap().close().unwrap();
+    let away = url(cluster.database());
+    assert_eq!(copy(&text(third), &away).unwrap()["checkpoints"], 3);
 }

@@ -31,7 +31,7 @@ const LEDGER: &str = "ledger";
 const CHECKPOINT: &str = "checkpoint";
 const GATEWAY_KEY: &str = "gateway.key";
 /// Files that a workspace may do without.
-const OPTIONAL: [&str; 2] = ["keyring.json", "tokens.json"];
+const OPTIONAL: [&str; 3] = ["keyring.json", "tokens.json", "checkpoints.json"];
 
 /// What a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

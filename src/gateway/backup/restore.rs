@@ -17,12 +17,13 @@ use crate::limits;
 use crate::os::files;
 
 /// What belongs to a gateway; a workspace that has any of it is somebody's.
-const TAKEN: [&str; 11] = [
+const TAKEN: [&str; 12] = [
     LEDGER,
     "journal",
     "state.snapshot",
     "seals",
     CHECKPOINT,
+    "checkpoints.json",
     GATEWAY_KEY,
     "keyring.json",
     "tokens.json",

@@ -1,37 +1,34 @@
 //! The two ends of a move: a workspace's files, or a database.
 
 use std::io::{self, BufReader, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{MoveFault, Moving, Place};
 use crate::gateway::closed::{closed, set_closed};
 use crate::gateway::opened::settle_journal;
 use crate::gateway::remembering::hold_before_leaving;
-use crate::gateway::{Files, WorkspaceLock, checkpoints, public_key, read_checkpoint};
+use crate::gateway::{
+    Files, OtherCheckpoint, WorkspaceLock, checkpoints, public_key, read_checkpoint, read_other_checkpoints,
+};
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedFault, SharedKind, Taken};
 use crate::ledger::verify;
 use crate::ledger::{
-    Batch, Checkpoint, Closing, Entries, Head, Log as _, Part, RealDisk, Recorded, RecordedSegments,
-    SegmentLog, gateway_key_id, inspect,
+    Batch, Closing, Entries, Head, Log as _, Part, RealDisk, Recorded, RecordedSegments, SegmentLog,
+    gateway_key_id, inspect,
 };
 use crate::timestamp::Timestamp;
 
 /// A checkpoint whose signature was verified, and the key that it was verified with.
 pub(super) struct Known {
-    checkpoint: Checkpoint,
-    public_key: String,
+    kept: OtherCheckpoint,
     verified: verify::Checkpoint,
 }
 
 impl Known {
-    fn of(checkpoint: Checkpoint, public_key: &str) -> Result<Self, MoveFault> {
-        let text = serde_json::to_vec(&checkpoint).unwrap_or_default();
-        let claimed = verify::Checkpoint::parse(&text).map_err(MoveFault::Unsound)?;
-        let mut keys = verify::PublicKeys::default();
-        // A key that is none verifies nothing, and that is what will be said.
-        let _ = keys.add(claimed.key_id(), public_key);
-        let verified = claimed.verify(&keys).map_err(MoveFault::Unsound)?;
-        Ok(Self { checkpoint, public_key: public_key.to_owned(), verified })
+    fn of(kept: OtherCheckpoint) -> Result<Self, MoveFault> {
+        let verified = kept.verified().map_err(MoveFault::Unsound)?;
+        Ok(Self { kept, verified })
     }
 }
 
@@ -186,19 +183,23 @@ impl End {
     pub(super) fn checkpoints(&self) -> Result<Vec<Known>, MoveFault> {
         match self {
             Self::Files { files, .. } => {
-                let Some(checkpoint) = read_checkpoint(&files.checkpoint()).map_err(MoveFault::Gateway)?
-                else {
-                    return Ok(Vec::new());
-                };
-                let key = public_key(files).map_err(MoveFault::Gateway)?;
-                Ok(vec![Known::of(checkpoint, &key)?])
+                let mut kept =
+                    read_other_checkpoints(&files.other_checkpoints()).map_err(MoveFault::Gateway)?;
+                if let Some(checkpoint) = read_checkpoint(&files.checkpoint()).map_err(MoveFault::Gateway)? {
+                    let public_key = public_key(files).map_err(MoveFault::Gateway)?;
+                    kept.push(OtherCheckpoint { checkpoint, public_key });
+                }
+                kept.into_iter().map(Known::of).collect()
             }
             Self::Stored(database) => {
                 let keys = database.shared(SharedKind::GatewayKey)?;
                 let mut known = Vec::new();
                 for checkpoint in database.checkpoints()? {
                     if let Some(key) = keys.iter().find(|key| key.name == checkpoint.key_id) {
-                        known.push(Known::of(checkpoint, &key.document)?);
+                        known.push(Known::of(OtherCheckpoint {
+                            checkpoint,
+                            public_key: key.document.clone(),
+                        })?);
                     }
                 }
                 Ok(known)
@@ -260,15 +261,20 @@ impl End {
         match self {
             Self::Files { files, .. } => {
                 let own = public_key(files).ok().map(|key| gateway_key_id(&key));
-                // A gateway takes only checkpoints of its own key.
-                let ours = known.iter().rfind(|known| Some(&known.checkpoint.key_id) == own.as_ref());
-                let Some(Known { checkpoint, .. }) = ours else { return Ok(()) };
+                // A gateway takes only what its own key signed for its checkpoint; the others stand beside it.
+                let kept = known.iter().map(|known| known.kept.clone());
+                let (ours, others): (Vec<_>, Vec<_>) =
+                    kept.partition(|kept| Some(&kept.checkpoint.key_id) == own.as_ref());
+                let path = files.other_checkpoints();
+                let io =
+                    |path: PathBuf| move |error: io::Error| MoveFault::Io { path, why: error.to_string() };
+                checkpoints::write_others(&path, &others).map_err(io(path))?;
+                let Some(OtherCheckpoint { checkpoint, .. }) = ours.last() else { return Ok(()) };
                 let path = files.checkpoint();
-                checkpoints::write(&path, checkpoint)
-                    .map_err(|error| MoveFault::Io { path, why: error.to_string() })
+                checkpoints::write(&path, checkpoint).map_err(io(path))
             }
             Self::Stored(database) => {
-                for Known { checkpoint, public_key, .. } in known {
+                for Known { kept: OtherCheckpoint { checkpoint, public_key }, .. } in known {
                     match database.add_shared(SharedKind::GatewayKey, &checkpoint.key_id, public_key) {
                         // A key is named after itself, so the one that is there is the same.
                         Ok(_) | Err(SharedFault::Changed) => {}
