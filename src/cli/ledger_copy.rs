@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::printer::{GREEN, Progress, counted};
 use super::{Context, Exit, Failure};
-use crate::gateway::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
+use crate::gateway::{MoveFault, Moved, Moving, Place, Replacing, Served, move_ledger};
 use crate::ledger::AppendFault;
 use crate::ledger::postgres::PostgresFault;
 
@@ -30,6 +30,10 @@ pub(super) struct Copy {
     /// decision and nothing else that somebody asked for
     #[arg(long)]
     replace: bool,
+
+    /// Copy from a database although gateways are served on it: they refuse every decision from then on
+    #[arg(long)]
+    even_if_served: bool,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what clap takes as a parser returns a result")]
@@ -51,7 +55,8 @@ impl Copy {
         let mut bars = Bars { context, copying: None, verifying: None };
         let replacing = if self.replace { Replacing::Yes } else { Replacing::No };
         let [from, to] = [&self.from, &self.to].map(|place| place.anchored(context.workspace.root()));
-        let moved = move_ledger(&from, &to, replacing, &mut |so_far| bars.tell(so_far));
+        let served = if self.even_if_served { Served::Close } else { Served::Refuse };
+        let moved = move_ledger(&from, &to, replacing, served, &mut |so_far| bars.tell(so_far));
         drop(bars);
         match moved {
             Ok(moved) => {
@@ -138,6 +143,7 @@ fn said(context: &Context, moved: &Moved) {
 fn exit(fault: &MoveFault) -> Exit {
     match fault {
         MoveFault::Lock(_)
+        | MoveFault::SourceServed { .. }
         | MoveFault::Database(
             PostgresFault::Unreachable(_) | PostgresFault::Refused(_) | PostgresFault::NoLedger,
         )

@@ -39,7 +39,7 @@ pub use hub::{Hub, Listener, Told};
 pub use lock::{Holder, LockFault, WorkspaceLock};
 pub use lost::{LostEntries, lost_entries};
 pub use lost_acts::LostAct;
-pub use moving::{MoveFault, Moved, Moving, Place, Replacing, move_ledger};
+pub use moving::{MoveFault, Moved, Moving, Place, Replacing, Served, move_ledger};
 pub use nonces::{NonceKeeper, SpendFault};
 pub use opened::hold_settled;
 pub use probe::Probe;

@@ -333,3 +333,25 @@ fn checkpoints_of_all_gateways_come_home_and_go_away_again() {
     let away = url(cluster.database());
     assert_eq!(copy(&text(third), &away).unwrap()["checkpoints"], 3);
 }
+
+#[test]
+fn a_ledger_is_not_taken_from_under_gateways_that_are_served_on_it() {
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    let mut replicas = fleet(&url, 2);
+    let away = tempfile::tempdir().unwrap();
+    let away_text = away.path().to_str().unwrap();
+    refused(&url, away_text, 3, "2 gateway(s) are served on the ledger in postgres://");
+    replicas.pop();
+    until(|| copy(&url, away_text).unwrap_err().1.contains("1 gateway(s) are served"));
+    assert_eq!(replicas[0].post("/v1/handoffs", &plain("under000")).status, 201);
+    // Another ledger in the same database is another one.
+    cluster.psql(&name, "create schema other");
+    let other = format!("{url}?options=-csearch_path%3Dother");
+    Database::open(&other, "gw_other").unwrap();
+    refused(&other, away_text, 2, "has no entries yet");
+    let output = run(&["ledger", "copy", "--even-if-served", "--from", &url, "--to", away_text, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    until(|| replicas[0].ready().0 == 503);
+}

@@ -1,7 +1,7 @@
 //! A database that was put back from a backup and lacks its last rows.
 
 use handoffd::engine::EpochFacts;
-use handoffd::gateway::{Gateway, GatewayFault, Opening, Place, Replacing, move_ledger};
+use handoffd::gateway::{Gateway, GatewayFault, Opening, Place, Replacing, Served, move_ledger};
 use handoffd::ledger::postgres::{Database, PostgresLog, Settlement};
 use handoffd::ledger::{AppendFault, Log as _};
 use handoffd::settings::{Given, read};
@@ -470,7 +470,7 @@ fn a_workspace_with_a_ledger_makes_no_other_one_in_an_empty_database() {
     assert!(matches!(refused, GatewayFault::OtherLedger { .. }), "{refused}");
     // The right way.
     let (from, to) = (Place::Workspace(workspace.path().to_owned()), Place::Database(url.clone()));
-    move_ledger(&from, &to, Replacing::No, &mut |_| {}).unwrap();
+    move_ledger(&from, &to, Replacing::No, Served::Refuse, &mut |_| {}).unwrap();
     let gateway = given(&url).unwrap();
     assert_eq!((gateway.topic_id(), gateway.engine().head()), (topic_id.as_str(), 1));
 }

@@ -145,6 +145,14 @@ impl End {
         }
     }
 
+    /// How many gateways somebody else serves on it; the files of a workspace are held, so there is none.
+    pub(super) fn gateways_served(&self) -> Result<u64, MoveFault> {
+        match self {
+            Self::Files { .. } => Ok(0),
+            Self::Stored(database) => Ok(database.gateways_served()?),
+        }
+    }
+
     pub(super) fn set_closed(&self, closing: Option<&Closing>) -> Result<(), MoveFault> {
         match self {
             Self::Files { files, .. } => set_closed(files, closing).map_err(MoveFault::Gateway),

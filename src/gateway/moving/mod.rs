@@ -70,6 +70,11 @@ pub enum MoveFault {
     Empty(String),
     /// The source was restored from a backup and has not said so in its ledger yet.
     Restored(PathBuf),
+    /// Gateways are served on the source, from under which it would be taken.
+    SourceServed {
+        place: String,
+        gateways: u64,
+    },
     /// The source is half of a move, or was moved elsewhere.
     SourceClosed {
         place: String,
@@ -114,6 +119,11 @@ impl std::fmt::Display for MoveFault {
                 f,
                 "{} is there: the workspace was restored from a backup, and its new epoch has not begun; start it once, then copy",
                 path.display()
+            ),
+            Self::SourceServed { place, gateways } => write!(
+                f,
+                "{gateways} gateway(s) are served on the ledger in {place}, and would be refused every decision from then on; stop \
+                 them first, or say `--even-if-served`"
             ),
             Self::SourceClosed { place, why } => write!(f, "the ledger in {place} cannot be copied: {why}"),
             Self::TargetInUse(place) => {
@@ -189,14 +199,28 @@ pub enum Replacing {
     Yes,
 }
 
+/// What to do with a source that gateways are served on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// It is left as it is.
+    Refuse,
+    /// It is closed under them.
+    Close,
+}
+
 /// Copies a ledger with its bodies and checkpoints, verifies the copy, and opens it in the source's place.
 pub fn move_ledger(
     from: &Place,
     to: &Place,
     replacing: Replacing,
+    served: Served,
     tell: &mut dyn FnMut(Moving),
 ) -> Result<Moved, MoveFault> {
     let source = End::source(from)?;
+    let gateways = source.gateways_served()?;
+    if gateways > 0 && served == Served::Refuse {
+        return Err(MoveFault::SourceServed { place: source.shown(), gateways });
+    }
     let (topic_id, head) = source.committed()?.ok_or_else(|| MoveFault::Empty(source.shown()))?;
     let mut target = End::target(to, &topic_id)?;
     if let Some(why) = source.closed()? {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::Database;
 use super::link::Link;
 use super::tail::listening;
+use super::{Database, serving};
 use crate::ledger::Bell;
 use crate::limits;
 
@@ -29,7 +29,11 @@ impl Bell for PostgresBell {
         let heard = database.wait(async {
             let link = match kept.filter(|link| !link.is_closed()) {
                 Some(link) => link,
-                None => listening(&database).await?,
+                None => {
+                    let mut link = listening(&database).await?;
+                    serving::say_so(&mut link).await?;
+                    link
+                }
             };
             // Whether it was the bell or the time, the number tells.
             let _ = tokio::time::timeout(POLL, link.bell()).await;

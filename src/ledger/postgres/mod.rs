@@ -19,6 +19,7 @@ mod nonces;
 mod push;
 mod reading;
 mod replacing;
+mod serving;
 mod settling;
 mod shared;
 mod standing;
