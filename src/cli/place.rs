@@ -38,6 +38,12 @@ pub(super) fn ledger_or_left_behind(workspace: &Path) -> Result<(Source, Option<
     }
 }
 
+/// Is the ledger of a workspace in a database?
+pub(super) fn is_database(workspace: &Path) -> bool {
+    Effective::load(workspace, Vec::new())
+        .is_ok_and(|effective| matches!(effective.settings.ledger.url, LedgerUrl::Postgres(_)))
+}
+
 /// Settings that cannot be used, with everything that is wrong with them, and what follows from that.
 pub(super) fn unusable(found: &[Problem], so: &str) -> Failure {
     let lines: Vec<String> = found.iter().map(|problem| format!("\n  {problem}")).collect();

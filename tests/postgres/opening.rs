@@ -9,6 +9,7 @@ use handoffd::ledger::Log as _;
 use handoffd::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedKind};
 
 use crate::cluster::{Cluster, until};
+use crate::replicas::Replica;
 use crate::{TOPIC, append};
 
 #[track_caller]
@@ -217,7 +218,7 @@ fn an_encrypted_connection_is_made_only_to_the_server_that_was_meant() {
         other => panic!("{other:?}"),
     };
     // A server without TLS is not spoken to in plain text instead.
-    unreachable(&url("localhost", &trusted), "server does not support TLS");
+    unreachable(&url("localhost", &trusted), "server does not support TLS; set `ssl = on`");
     cluster.encrypt(&directory.path().join("server.pem"), &directory.path().join("server.key"));
     let database = Database::open(&url("localhost", &trusted), TOPIC).unwrap();
     let mut log = PostgresLog::open(&database, &[]).unwrap();
@@ -226,10 +227,52 @@ fn an_encrypted_connection_is_made_only_to_the_server_that_was_meant() {
          where ssl and application_name = 'handoffd'";
     assert_eq!(cluster.psql(&name, encrypted), "2", "the one that asks and the one that appends");
     unreachable(&url("127.0.0.1", &trusted), "not valid for name");
+    unreachable(&url("127.0.0.1", &trusted), "must stand in the certificate's subjectAltName");
     let other = format!("sslmode=require&sslrootcert={}", file("other.pem"));
-    unreachable(&url("localhost", &other), "invalid peer certificate");
-    unreachable(&url("localhost", "sslmode=require"), "invalid peer certificate");
+    unreachable(&url("localhost", &other), "names the authority that signed the server's certificate");
+    unreachable(
+        &url("localhost", "sslmode=require"),
+        "names the authority that signed the server's certificate",
+    );
     assert!(Database::open(&url("127.0.0.1", "sslmode=disable"), TOPIC).is_ok(), "if it is asked for");
+    // The authority's own certificate at the server.
+    cluster.encrypt(&directory.path().join("authority.pem"), &directory.path().join("authority.key"));
+    until(|| match Database::open(&url("localhost", &trusted), TOPIC) {
+        Err(PostgresFault::Unreachable(found)) => found.contains("an authority is used as the server's own"),
+        _ => false,
+    });
+}
+
+#[test]
+fn a_start_says_where_it_asked_and_what_to_do() {
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    cluster.psql("postgres", "create role mere login");
+    cluster.psql("postgres", "create role crowded login connection limit 0");
+    let says = |url: &str, parts: &[&str]| {
+        let replica = Replica::lay_out(url);
+        replica.set(&format!("[ledger]\nurl = \"{url}\"\n"));
+        let said = [replica.run(&["serve", "--listen", "127.0.0.1:0"]).1, replica.run(&["doctor"]).1];
+        for part in parts {
+            assert!(said[0].contains(part), "{part}: {}", said[0]);
+        }
+        assert!(said[1].contains("have the database answer"), "{}", said[1]);
+        assert!(!said[1].contains("audit verify"), "{}", said[1]);
+        assert!(said.iter().all(|said| !said.contains("hunter2")), "{said:?}");
+    };
+    let at = format!("postgres://127.0.0.1:{}/{name}: ", cluster.port);
+    let of = |role: &str| cluster.url(&name).replace("handoffd@", &format!("{role}:hunter2@"));
+    says(&of("mere"), &[&at, "permission denied for schema public", "must own the schema"]);
+    says(&of("crowded"), &[&at, "too many connections", "each replica needs 10 connections"]);
+    says(
+        "postgres://u:hunter2@127.0.0.1:1/d",
+        &["postgres://127.0.0.1:1/d: ", "Connection refused", "is PostgreSQL running there"],
+    );
+    says(&cluster.url("nowhere"), &["postgres://127.0.0.1:", "create the database, in UTF-8"]);
+    says(
+        "postgres://u@127.0.0.1/d?sslmode=verify-full&sslrootcert=tls/no%20where.pem",
+        &["/workspace/tls/no where.pem"],
+    );
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
         return findings.skip(AFTER_SETTINGS);
     }
     const FIX: &str = "see: handoffd audit verify; docs/ledger.md says what to do";
+    const FIX_DATABASE: &str =
+        "have the database answer, or correct `[ledger] url`: docs/scale-out.md says what it needs";
     let last = match head(ground) {
         Ok(None) => return findings.skip(NONE),
         Ok(Some(Committed { head, .. })) => entry(ground, head.sequence),
@@ -43,7 +45,8 @@ pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
     let last = match last {
         Ok(last) => last.and_then(|entry| Timestamp::parse(&entry.consensus_timestamp.to_string())),
         Err(why) => {
-            findings.fail(format!("the ledger cannot be read: {why}"), FIX);
+            let fix = if super::super::place::is_database(ground.root()) { FIX_DATABASE } else { FIX };
+            findings.fail(format!("the ledger cannot be read: {why}"), fix);
             return String::new();
         }
     };

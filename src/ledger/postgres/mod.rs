@@ -11,6 +11,7 @@ mod address;
 mod attempt;
 mod bell;
 mod closing;
+mod hints;
 mod link;
 mod log;
 mod losses;
@@ -128,7 +129,7 @@ pub(super) fn gone(remembered: u64, found: u64) -> String {
 fn said(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     if let Some(told) = error.as_db_error() {
-        return format!("{} ({})", told.message(), told.code().code());
+        return with(format!("{} ({})", told.message(), told.code().code()), hints::for_answer(told.code()));
     }
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -136,7 +137,23 @@ fn said(error: &tokio_postgres::Error) -> String {
         text = format!("{text}: {inner}");
         cause = inner.source();
     }
-    text
+    let hint = hints::for_words(&text);
+    with(text, hint)
+}
+
+fn with(text: String, hint: Option<&str>) -> String {
+    hint.map_or_else(|| text.clone(), |hint| format!("{text}; {hint}"))
+}
+
+/// The same fault with the place where it was met, which nobody knows who has only just named it.
+fn met_at(address: &Address, fault: PostgresFault) -> PostgresFault {
+    let at = |why: String| format!("{address}: {why}");
+    match fault {
+        PostgresFault::Unreachable(why) => PostgresFault::Unreachable(at(why)),
+        PostgresFault::Refused(why) => PostgresFault::Refused(at(why)),
+        PostgresFault::Server(why) => PostgresFault::Server(at(why)),
+        fault => fault,
+    }
 }
 
 impl Database {
@@ -159,11 +176,12 @@ impl Database {
             .enable_all()
             .build()
             .map_err(|error| PostgresFault::Unreachable(error.to_string()))?;
-        let (link, topic_id) = runtime.block_on(async {
+        let opened = runtime.block_on(async {
             let mut link = Link::make(&address).await?;
             let topic_id = migrations::migrate(&mut link, new_topic_id).await?;
             Ok::<_, PostgresFault>((link, topic_id))
-        })?;
+        });
+        let (link, topic_id) = opened.map_err(|fault| met_at(&address, fault))?;
         let (idle, places) = (Mutex::new(vec![link]), Semaphore::new(limits::PG_ASKING_LINKS_MAX));
         Ok(Self(Arc::new(Inner { address, topic_id, runtime: Some(runtime), idle, places })))
     }
