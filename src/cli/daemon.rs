@@ -11,7 +11,7 @@ use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
 use crate::gateway::{Gateway, Opening, Put, RuleKeeper, Starting, Watch};
-use crate::http::{App, Listening, Metrics, Renewed, listen, look_at_condition};
+use crate::http::{App, Listening, Metrics, Renewed, for_the_log, listen, look_at_condition};
 use crate::limits;
 use crate::os::{clock, files};
 use crate::policy::Workspace;
@@ -245,7 +245,7 @@ fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
                 }
             }
             if let Some(failed) = reloaded.failed {
-                tracing::error!(why = %crate::json::in_one_line(&failed.why()), "changed rules are not in force; the ones before them are");
+                tracing::error!(why = %for_the_log(&failed.why()), "changed rules are not in force; the ones before them are");
             }
         }
     };
@@ -264,7 +264,7 @@ fn follow_shared(app: Arc<App>) -> Result<(), Failure> {
             if differs != said {
                 match &differs {
                     Some(why) => {
-                        tracing::error!(why = %crate::json::in_one_line(why), "nothing is decided here")
+                        tracing::error!(why = %for_the_log(why), "nothing is decided here")
                     }
                     None => tracing::info!("the rules here are those in force"),
                 }

@@ -95,10 +95,10 @@ pub(crate) fn look(app: &App) -> Arc<Condition> {
         return last.clone();
     }
     for Trouble { what, why, hint, .. } in begun(&last.failing, &now.failing) {
-        tracing::error!(what, why = %in_one_line(why), %hint, "nothing is decided");
+        tracing::error!(what, why = %for_the_log(why), %hint, "nothing is decided");
     }
     for Trouble { what, why, hint, .. } in begun(&last.degraded, &now.degraded) {
-        tracing::warn!(what, why = %in_one_line(why), %hint, "something is wrong, and decisions go on");
+        tracing::warn!(what, why = %for_the_log(why), %hint, "something is wrong, and decisions go on");
     }
     for (before, now) in [(&last.failing, &now.failing), (&last.degraded, &now.degraded)] {
         over(before, now).into_iter().for_each(|what| tracing::info!(what, "well again"));
@@ -106,6 +106,11 @@ pub(crate) fn look(app: &App) -> Arc<Condition> {
     *last = Arc::new(now);
     app.condition.changes.send_modify(|number| *number += 1);
     last.clone()
+}
+
+/// Why something is wrong, in one line of the log that has all of it.
+pub(crate) fn for_the_log(why: &str) -> String {
+    in_one_line(why, limits::LOG_WHY_CHARS_MAX, limits::MESSAGE_FAULTS_MAX)
 }
 
 /// Those that do not stand among the ones before: what is wrong with the same thing may become something else.

@@ -74,7 +74,7 @@ pub(crate) use approvals::hindrance_to_yes;
 pub(crate) use audit::Verifying;
 pub(crate) use certificate::Certificate;
 pub(crate) use head::examine as examine_head;
-pub(crate) use health::look as look_at_condition;
+pub(crate) use health::{for_the_log, look as look_at_condition};
 pub(crate) use inside::{Ask, fault_of};
 pub use listener::{ListenFault, Listening, listen};
 pub use metrics::Metrics;

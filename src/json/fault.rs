@@ -116,17 +116,17 @@ pub(crate) fn printable_up_to(chars_max: usize, text: &str) -> String {
 
 /// A message of several lines in one, for a log: the first line says what it is about, and each of the others is one thing
 /// that is wrong. Of many, so many are told and the rest is counted.
-pub(crate) fn in_one_line(text: &str) -> String {
-    let line = |line: &str| printable_up_to(crate::limits::LOG_WHY_CHARS_MAX, line);
+pub(crate) fn in_one_line(text: &str, line_chars_max: usize, faults_max: usize) -> String {
+    let line = |line: &str| printable_up_to(line_chars_max, line);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut out = lines.next().map(line).unwrap_or_default();
     let faults: Vec<&str> = lines.collect();
-    let told = faults.iter().take(crate::limits::MESSAGE_FAULTS_MAX);
+    let told = faults.iter().take(faults_max);
     for (n, fault) in told.enumerate() {
         out.push_str(if n == 0 { ": " } else { "; " });
         out.push_str(&line(fault));
     }
-    let more = faults.len().saturating_sub(crate::limits::MESSAGE_FAULTS_MAX);
+    let more = faults.len().saturating_sub(faults_max);
     if more > 0 {
         out.push_str(&format!("; and {more} more"));
     }

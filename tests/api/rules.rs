@@ -53,7 +53,7 @@ fn what_is_wrong_with_a_changed_file_is_one_line_of_the_log_and_what_holds_is_sa
         of.filter(|one| one["why"].as_str().unwrap().contains("tokens.json"))
     });
     assert!(!why["why"].as_str().unwrap().contains("no token counts"), "{why}");
-    assert!(why["hint"].as_str().unwrap().contains("tokens stay in force as they were"), "{why}");
+    assert!(why["hint"].as_str().unwrap().contains("the tokens before stay in force"), "{why}");
     assert_eq!(daemon.get("/v1/state").status, 200);
     write(&daemon.path("memory/tokens.json"), good);
 }

@@ -34,7 +34,8 @@ fn a_ledger_in_memory_decides_says_so_and_leaves_nothing_behind() {
 /// Pages read the ledger where it is kept.
 #[test]
 fn the_console_shows_and_verifies_what_is_in_memory() {
-    let daemon = Daemon::with("[ledger]\nurl = \"memory\"\n");
+    let mut daemon = Daemon::with("[ledger]\nurl = \"memory\"\n");
+    daemon.keeps_no_ledger();
     assert_eq!(daemon.submit(&spec("volatile")).status, 201);
     let visitor = Visitor::log_in(&daemon, &daemon.token("ada", "auditor", None));
     let page = visitor.get("/console/handoffs/hs_20260218_volatile?verify=yes").text();

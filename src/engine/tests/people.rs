@@ -181,7 +181,8 @@ impl Scene {
                 "context_id": "corr_strategy_cycle_9001", "correlation_id": "corr_strategy_cycle_9001"},
         });
         let event = SentEvent::parse(&event.to_string()).unwrap();
-        self.engine.report_and_wait(Report { handoff_id: id.to_owned(), event, side: Side::Target }).unwrap()
+        let side = if sender == "agent:crypto-sage" { Side::Target } else { Side::Source };
+        self.engine.report_and_wait(Report { handoff_id: id.to_owned(), event, side }).unwrap()
     }
 
     fn works_on(&self, spec: &Json) -> u64 {

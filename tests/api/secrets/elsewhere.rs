@@ -15,8 +15,8 @@ use super::super::wire::{Request, send};
 use super::canaries::Surface;
 use super::planting::{Garden, HOOK, REFUSED, REVIEW, SIGNATURE, event};
 
-const REFERRED: &str = "whom and what it refers to: parentHandoffId, principal.id, policyRef, authorizationRef, a mention's channel";
-const ENDS: &str = "fallbackAgentId, inputSchemaRef, planRef";
+const REFERRED: &str = "whom and what it refers to: parentHandoffId, principal.id, policyRef, authorizationRef, fallbackAgentId, a mention's channel";
+const FILES: &str = "inputSchemaRef, planRef";
 const BOTS: &str = "a mention's bots, proof.keyId, loop_id";
 const LISTS: &str = "members of allowlists and scope";
 const BINDING: &str = "the envelope's binding";
@@ -35,9 +35,9 @@ impl Garden {
                 "review_feedback_required": false, "auto_approve_window": 0,
                 "parentHandoffId": format!("hs_{}", self.plant(REFERRED))});
             spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            spec["routing"]["fallbackAgentId"] = self.plant(ENDS).into();
-            spec["intent"]["inputSchemaRef"] = format!("config/{}.schema.v1.json", self.plant(ENDS)).into();
-            spec["rollback"]["planRef"] = format!("docs/{}.md", self.plant(ENDS)).into();
+            spec["routing"]["fallbackAgentId"] = self.plant(REFERRED).into();
+            spec["intent"]["inputSchemaRef"] = format!("config/{}.schema.v1.json", self.plant(FILES)).into();
+            spec["rollback"]["planRef"] = format!("docs/{}.md", self.plant(FILES)).into();
             let channel = || format!("discord:channel:{}", number(LISTS));
             let own = json!({"policyRef": format!("policies/delegation/{}.json", self.plant(REFERRED)),
                 "allowAgents": [self.plant(LISTS)], "allowChannels": [channel()], "allowTasks": [self.plant(LISTS)]});
