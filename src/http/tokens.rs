@@ -116,7 +116,7 @@ fn hindered(hindrance: Hindrance) -> Problem {
             "what was in force stays so, and the files are not to blame; ask again when the database answers",
         ),
         Hindrance::Unrecorded(why) => Problem::new(Kind::NotDurable, why)
-            .hint("what the files say may count already: look before you ask for it again"),
+            .hint("the files are not to blame, and what they say may count already: look before you ask for it again"),
     }
 }
 

@@ -110,7 +110,10 @@ fn a_state_that_is_behind_says_so_until_it_is_not_whatever_is_published() {
     let publish = || drop(watch.snapshot(TOPIC, &Seed::from_bytes(&[7; 32])));
     follower.durable(&history.entries[2..]);
     publish();
-    assert_eq!(watch.fault().unwrap(), "the ledger does not give entry 1");
+    assert_eq!(
+        watch.fault().unwrap(),
+        "the ledger ends before entry 1, which was in it: it was cut or replaced"
+    );
     late.decision("hs_00000001", "allowed", false).decision("hs_00000002", "allowed", false);
     follower.idle();
     assert_eq!((watch.fault(), watch.document()), (None, history.view().render()));
