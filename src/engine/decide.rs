@@ -255,8 +255,8 @@ fn grant(candidate: &Candidate, standing: &Standing, now: Timestamp, reasons: &m
     let claims = candidate.claims.as_ref()?;
     let grant = claims.grant.as_ref()?;
     let policies = &candidate.ruling.policies;
-    let also_source: Vec<&str> = policies.names_of(&claims.source_agent_id).skip(1).collect();
-    let also_target: Vec<&str> = policies.names_of(&claims.target_agent_id).skip(1).collect();
+    let also_source: Vec<&str> = policies.other_names_of(&claims.source_agent_id).collect();
+    let also_target: Vec<&str> = policies.other_names_of(&claims.target_agent_id).collect();
     let asked = Use {
         authorization_ref: &grant.authorization_ref,
         principal: grant.principal_id.as_deref(),
@@ -338,7 +338,9 @@ fn lineage(
     // Under whichever of its names.
     let stands_in_chain = |agent: &str| {
         let ends = chain.iter().flat_map(|known| known.source_agent.iter().chain(&known.target_agent));
-        policies.names_of(agent).any(|name| ends.clone().any(|end| end == name))
+        std::iter::once(agent)
+            .chain(policies.other_names_of(agent))
+            .any(|name| ends.clone().any(|end| end == name))
     };
     if facts.message_id.is_some() && facts.target_agent.as_deref().is_some_and(stands_in_chain) {
         reasons.against(

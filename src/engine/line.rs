@@ -139,7 +139,8 @@ impl LineDesk {
     }
 
     /// Serves one on the caller's thread, if nobody else is in line or being told anything: it has been told what became of
-    /// it when this returns, unless it has to be decided again. Otherwise it is given back. Whether the sequencer's thread has to look, because it sleeps and something is due.
+    /// it when this returns, unless it has to be decided again. Otherwise it is given back. Whether the sequencer's thread
+    /// has to look, because it sleeps and something is due.
     pub(super) fn serve_alone(&self, waiting: Waiting) -> Result<bool, Waiting> {
         let mut desk = self.line.try_lock().ok();
         let line = desk.as_mut().and_then(|desk| desk.as_mut()).filter(|line| line.is_idle());

@@ -74,11 +74,10 @@ fn taken(
 ) -> Result<(Person, Arc<Waiting>), ApprovalFault> {
     let waiting = standing.inbox.find(handoff_id)?.clone();
     let person = by.person().cloned().ok_or(ApprovalFault::NotHuman)?;
-    let named = |as_what, id: &'_ Option<String>| {
-        let names = id.as_deref().map(|id| standing.other_names_of(id)).unwrap_or_default();
-        names.into_iter().map(move |name| (as_what, name))
-    };
-    let also: Vec<_> = named("source", &waiting.source).chain(named("target", &waiting.target)).collect();
+    let ends = [("source", waiting.source.as_deref()), ("target", waiting.target.as_deref())];
+    let ends = ends.into_iter().filter_map(|(as_what, id)| Some((as_what, id?)));
+    let also: Vec<_> =
+        ends.flat_map(|(as_what, id)| standing.other_names_of(id).map(move |name| (as_what, name))).collect();
     let since = standing.epoch.as_ref().map(|epoch| epoch.since);
     may_decide(&person, (&waiting, &also), answer, now, since)?;
     Ok((person, waiting))

@@ -260,11 +260,9 @@ impl Standing {
         self.routes.iter().map(|(key, route)| (key.as_str(), &route.record))
     }
 
-    /// Other names of an agent: those of a route's own agent are of one and the same, on whichever route that stands.
-    pub(super) fn other_names_of(&self, agent_id: &str) -> Vec<&str> {
-        let routes = self.routes.values().filter_map(|route| route.record.route());
-        let own = routes.filter(|route| route.own_names().any(|name| name == agent_id));
-        own.flat_map(Route::own_names).filter(|name| *name != agent_id).collect()
+    /// What else an agent is called, by the routes as the ledger has them.
+    pub(super) fn other_names_of<'s>(&'s self, agent_id: &'s str) -> impl Iterator<Item = &'s str> {
+        Route::other_names(self.routes.values().filter_map(|route| route.record.route()), agent_id)
     }
 
     pub(super) fn route(&self, route_key: &str) -> Option<&RouteRecord> {

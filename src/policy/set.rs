@@ -92,20 +92,14 @@ impl PolicySet {
         set
     }
 
-    /// Every name that the agent of this name goes by: an alias is another name of its route's primary, on whichever
-    /// route that stands. Few routes have aliases, and few questions need this, so they are looked through.
-    pub fn names_of<'s>(&'s self, agent_id: &'s str) -> impl Iterator<Item = &'s str> {
-        let namesakes = self
-            .routes
-            .values()
-            .filter(move |route| !route.aliases.is_empty() && route.own_names().any(|name| name == agent_id));
-        std::iter::once(agent_id)
-            .chain(namesakes.flat_map(Route::own_names).filter(move |name| *name != agent_id))
+    /// What else the agent of this name is called, on whichever route.
+    pub fn other_names_of<'s>(&'s self, agent_id: &'s str) -> impl Iterator<Item = &'s str> {
+        Route::other_names(self.routes.values(), agent_id)
     }
 
     /// Are these two names of one agent?
     pub fn are_one(&self, one: &str, other: &str) -> bool {
-        one == other || self.names_of(one).any(|name| name == other)
+        one == other || self.other_names_of(one).any(|name| name == other)
     }
 
     pub fn policy(&self, policy_ref: &str) -> Option<&DelegationPolicy> {

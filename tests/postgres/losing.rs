@@ -7,7 +7,7 @@ use handoffd::ledger::{AppendFault, Log as _};
 use handoffd::settings::{Given, read};
 use serde_json::{Value as Json, json};
 
-use crate::cluster::{Cluster, until};
+use crate::cluster::{Backup, Cluster, until};
 use crate::replicas::{Replica, all_agree, fleet_with};
 use crate::specs::plain;
 use crate::wire::Request;
@@ -219,6 +219,17 @@ fn what_people_did_in_lost_entries_is_named_and_nothing_passes_until_they_say_th
     all_agree(&fleet);
 }
 
+/// Two replicas that agree on more than the backup of their database has, and where that is.
+fn ahead_of_a_backup(cluster: &Cluster) -> (String, Vec<Replica>, Backup) {
+    let url = cluster.url(&cluster.database());
+    let fleet = fleet(&url, 2);
+    decide(&fleet, 0, 4);
+    let backup = cluster.back_up();
+    decide(&fleet, 4, 8);
+    all_agree(&fleet);
+    (url, fleet, backup)
+}
+
 /// Says that what has to hold was done again.
 fn lift(replica: &Replica) {
     let (body, vera) =
@@ -231,12 +242,7 @@ fn lift(replica: &Replica) {
 #[test]
 fn a_replica_that_remembers_stops_those_that_went_on_without_it() {
     let cluster = Cluster::start();
-    let url = cluster.url(&cluster.database());
-    let mut old = fleet(&url, 2);
-    decide(&old, 0, 4);
-    let backup = cluster.back_up();
-    decide(&old, 4, 8);
-    all_agree(&old);
+    let (url, mut old, backup) = ahead_of_a_backup(&cluster);
     // One in order, with a checkpoint of the end; one with what its files had.
     old[0].signal("TERM");
     old[0].ended();
@@ -301,12 +307,7 @@ fn replicas_go_on_by_themselves_when_the_rows_are_back() {
 #[test]
 fn a_replica_that_still_runs_does_not_stop_an_epoch_that_began_without_it() {
     let cluster = Cluster::start();
-    let url = cluster.url(&cluster.database());
-    let mut fleet = fleet(&url, 2);
-    decide(&fleet, 0, 4);
-    let backup = cluster.back_up();
-    decide(&fleet, 4, 8);
-    all_agree(&fleet);
+    let (_, mut fleet, backup) = ahead_of_a_backup(&cluster);
     cluster.put_back(&backup);
     for replica in &fleet {
         until(|| says(replica, "put back from a backup"));
@@ -325,12 +326,7 @@ fn a_replica_that_still_runs_does_not_stop_an_epoch_that_began_without_it() {
 #[test]
 fn a_loss_that_an_outage_came_before_is_in_the_log_and_no_file_is_blamed() {
     let cluster = Cluster::start();
-    let url = cluster.url(&cluster.database());
-    let mut fleet = fleet(&url, 2);
-    decide(&fleet, 0, 4);
-    let backup = cluster.back_up();
-    decide(&fleet, 4, 8);
-    all_agree(&fleet);
+    let (_, mut fleet, backup) = ahead_of_a_backup(&cluster);
     cluster.fail();
     for replica in &fleet {
         until(|| replica.log().contains("nothing is decided") && replica.ready().0 == 503);
