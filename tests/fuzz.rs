@@ -2,7 +2,8 @@
 //!
 //! `cargo fuzz` is guided by coverage and needs a nightly compiler, which nobody who only wants to run the tests has. So
 //! here is a small mutator of our own over seeds: `tests/fuzz/corpus/<target>/`, and the examples and fixtures that the
-//! repository has anyway. The short form makes the same mutations in every run; with LONG=1 each run makes others, by a seed that is
+//! repository has anyway. It changes bytes, and more often members and values, so that most inputs are JSON and reach what reads
+//! the document. The short form makes the same mutations in every run; with LONG=1 each run makes others, by a seed that is
 //! printed and that FUZZ_SEED sets. What is asserted is more than that nothing panics:
 //! each target says what must hold for any bytes at all.
 //!
@@ -28,3 +29,5 @@ mod seed;
 mod support;
 #[path = "fuzz/targets.rs"]
 mod targets;
+#[path = "fuzz/tree.rs"]
+mod tree;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::seed::{is_long, seed};
 use crate::support::Dice;
+use crate::tree;
 
 /// Pieces of text that readers trip over.
 const PIECES: [&[u8]; 46] = [
@@ -57,9 +58,15 @@ const PIECES: [&[u8]; 46] = [
     b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 ];
 
-/// One change, or a few.
-pub(crate) fn mutate(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = seeds[dice.roll(seeds.len())].clone();
+/// One change, or a few: of the bytes, or in a document that stays one.
+fn mutate(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let seed = &seeds[dice.roll(seeds.len())];
+    if dice.roll(8) > 2
+        && let Some(document) = tree::mutate(dice, seed, seeds)
+    {
+        return document;
+    }
+    let mut bytes = seed.clone();
     for _ in 0..[1, 1, 1, 2, 3, 8][dice.roll(6)] {
         change(dice, &mut bytes, seeds);
     }
@@ -143,12 +150,13 @@ pub(crate) fn fuzz(target: &str, seeds: Vec<Vec<u8>>, rounds: usize, check: impl
     let mut dice = Dice(seed);
     let first = files(&format!("tests/fuzz/regressions/{target}")).into_iter().chain(seeds.clone());
     let bent = std::iter::repeat_with(|| mutate(&mut dice, &seeds));
-    let mut tried: u64 = 0;
+    let (mut tried, mut read): (u64, u64) = (0, 0);
     for (n, input) in first.chain(bent).enumerate() {
         if if long { Instant::now() > until } else { n > rounds } {
             break;
         }
         tried += 1;
+        read += u64::from(tree::is_json(&input));
         if let Err(why) = catch_unwind(AssertUnwindSafe(|| check(&input))) {
             let path = std::env::temp_dir().join(format!("handoffd-fuzz-{target}-{n}"));
             crate::support::write(&path, &input);
@@ -156,7 +164,9 @@ pub(crate) fn fuzz(target: &str, seeds: Vec<Vec<u8>>, rounds: usize, check: impl
             resume_unwind(why);
         }
     }
-    eprintln!("{target}: {tried} inputs of FUZZ_SEED={seed}");
+    eprintln!("{target}: {tried} inputs of FUZZ_SEED={seed}, {read} of them JSON");
+    // Otherwise most of them would say something of the reader of JSON, and nothing of the target.
+    assert!(read * 2 > tried, "{target}: only {read} of {tried} inputs were JSON");
 }
 
 #[test]
