@@ -201,9 +201,15 @@ impl Reader<'_> {
         const PAIRWISE_MAX: usize = 16;
         let keys = self.keys.get(first_key..).unwrap_or_default();
         let twice = if keys.len() <= PAIRWISE_MAX {
-            keys.iter().enumerate().skip(1).find_map(|(n, later)| {
+            // Most keys have a mark of their own, and need no comparison.
+            let mut marks = 0;
+            keys.iter().enumerate().find_map(|(n, later)| {
                 let text = self.text_of(*later);
-                keys.iter().take(n).any(|earlier| self.text_of(*earlier) == text).then_some(*later)
+                let mark = mark_of(text);
+                let is_marked = marks & mark != 0;
+                marks |= mark;
+                let is_twice = is_marked && keys.iter().take(n).any(|earlier| self.text_of(*earlier) == text);
+                is_twice.then_some(*later)
             })
         } else {
             let mut sorted = keys.to_vec();
@@ -394,6 +400,16 @@ impl Reader<'_> {
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         BodyFault { kind, pointer: String::new(), position: Some(Position { line, column }) }
     }
+}
+
+/// One bit of 64, the same for the same text: from its length, and its first, middle and last bytes.
+fn mark_of(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let at = |place: usize| bytes.get(place).map_or(0, |byte| u32::from(*byte));
+    let mixed = at(0) | at(bytes.len() / 2) << 8 | at(bytes.len().wrapping_sub(1)) << 16;
+    // Any odd number that spreads its bits will do; the highest six are the mark.
+    let spread = (mixed ^ (bytes.len() as u32) << 24).wrapping_mul(0x9e37_79b1);
+    1 << (spread >> 26)
 }
 
 /// A fault found inside a member or an item, seen from the container.
