@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value as Json, json};
 
 use super::delegated::{CHANNEL, House, codes, mention, signed};
-use super::harness::{Daemon, ROUTER, command, location, spec, write};
+use super::harness::{Daemon, ROUTER, command, eventually, location, spec, write};
 use super::route::{Agent, KEY, Scene};
 use super::wire::Reply;
 
@@ -57,6 +57,10 @@ fn the_same_task_sent_33_times_is_decided_once_and_is_one_dispatch() {
         );
     }
     assert_eq!(created(&scene.daemon, &spec), 1);
+    // Asking again is answered from what is claimed: the ledger ends where it did.
+    let before = scene.daemon.events().len();
+    assert_eq!(send()["replayed"], true);
+    assert_eq!(scene.daemon.events().len(), before);
 }
 
 const SIGNING_KEY: &str = "crypto-sage-dispatch-1";
@@ -136,6 +140,66 @@ fn a_refusal_keeps_nobody_from_sending_the_corrected_handoff() {
     spec["safety"]["e2eActor"] = "human".into();
     let allowed = daemon.submit(&spec).json();
     assert_eq!((&allowed["decision"], &allowed["attempt"]), (&json!("allowed"), &json!(3)), "{allowed}");
+}
+
+/// A route that is live, where a person has so long to answer.
+fn reviewed(wait: &str) -> (Agent, Scene) {
+    let agent = Agent::answering("200 OK");
+    let url = agent.url();
+    let settings = format!("[approvals]\nwait = \"{wait}\"\n");
+    let scene = Scene::with(&settings, |route| route["probeUrl"] = url.into());
+    scene.go_live();
+    (agent, scene)
+}
+
+#[test]
+fn what_a_reviewer_sent_back_comes_again_under_an_id_of_its_own() {
+    let (_agent, scene) = reviewed("15m");
+    let send = |spec: &Json| scene.daemon.post_as(&scene.router, "/v1/handoffs", spec);
+    let (first, reply) = scene.submit("reviewed_0001", "live");
+    assert_eq!(reply.status, 202);
+    assert_eq!(scene.answer(&scene.rita, &first, "reject").json()["decision"], "denied");
+    // What was reviewed stays what it was, whoever asks again and however often.
+    let again = send(&first);
+    assert_eq!((again.status, again.code().as_str()), (200, "POLICY_APPROVAL_REJECTED"), "{again:?}");
+    assert_eq!(again.json()["replayed"], true);
+    // The corrected one is another handoff; the answer says so.
+    let mut corrected = first.clone();
+    corrected["intent"]["summary"] = "what the reviewer asked for".into();
+    corrected["audit"]["idempotencyKey"] = "idem_reviewed_0002".into();
+    let reused = send(&corrected);
+    assert_eq!((reused.status, reused.code().as_str()), (409, "A2A_HANDOFF_REUSED"), "{reused:?}");
+    let hint = reused.json()["reasons"][0]["hint"].to_string();
+    assert!(hint.contains("new"), "{hint}");
+    corrected["handoffId"] = "hs_20260218_reviewed_0002".into();
+    let waits = send(&corrected);
+    assert_eq!((waits.status, &waits.json()["attempt"]), (202, &json!(1)), "{waits:?}");
+    assert_eq!(scene.answer(&scene.rita, &corrected, "approve").json()["decision"], "allowed");
+}
+
+#[test]
+fn what_nobody_has_answered_in_time_is_open_nowhere() {
+    let (_agent, scene) = reviewed("10s");
+    let (spec, reply) = scene.submit("expired_0001", "live");
+    assert_eq!(reply.status, 202);
+    // By itself: nobody asks for it, and nothing else is decided.
+    let ended = eventually("its time is over", || {
+        scene
+            .daemon
+            .events()
+            .into_iter()
+            .find(|event| event["payload"]["codes"][0] == "POLICY_APPROVAL_EXPIRED")
+    });
+    assert_eq!(ended["payload"]["decision"], "expired", "{ended}");
+    eventually("the state file has no place for it", || {
+        let shown = status(&scene.daemon, &spec);
+        (shown != "needs_approval").then_some(())
+    });
+    assert_eq!(scene.daemon.get("/v1/approvals").json()["approvals"], json!([]));
+    let shown = scene.daemon.get(&location(&spec)).json();
+    assert_eq!(shown["decision"], "expired", "{shown}");
+    let late = scene.answer(&scene.rita, &spec, "approve");
+    assert_eq!((late.status, late.code().as_str()), (409, "APPROVAL_NOT_WAITING"), "{late:?}");
 }
 
 #[test]
