@@ -23,7 +23,6 @@ use super::task::{Ends, Task};
 use crate::contract::Mode;
 use crate::gates::Decision;
 use crate::limits;
-use crate::promotion::Stage;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::views::{AskedClaim, Claimed, HandoffClaim, MessageClaim};
@@ -327,14 +326,10 @@ impl ClaimIndex {
         self.decided(handoff_id, known.accepted.as_ref().ok_or_else(lost)?)
     }
 
-    /// Live handoffs that have not ended, on routes that are live.
+    /// Live handoffs that have not ended. Their route may be another one by now, or gone: a rollback ends them all the same.
     pub(super) fn in_flight(&self, standing: &mut Standing) -> Result<(), EngineFault> {
-        let live: Vec<String> = standing
-            .routes()
-            .filter(|(_, record)| record.stage == Stage::Live)
-            .map(|(key, _)| key.to_owned())
-            .collect();
-        for route_key in live {
+        let route_keys: Vec<String> = standing.routes_once_live().map(str::to_owned).collect();
+        for route_key in route_keys {
             let past =
                 self.past.as_ref().map_or_else(|| Ok(Vec::new()), |past| past.in_flight(&route_key))?;
             let at_hand = self.handoffs.names().filter(|(_, known)| known.is_live_on(&route_key));

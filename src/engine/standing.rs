@@ -15,7 +15,7 @@ use crate::authorization::{GrantBook, Inbox};
 use crate::freeze::Freezes;
 use crate::mentions::Rollout;
 use crate::policy::{PolicySet, Route};
-use crate::promotion::RouteRecord;
+use crate::promotion::{RouteRecord, Stage};
 use crate::proof::Keyring;
 use crate::proposal::Proposals;
 use crate::wire::{Fact, FactFault, Kind, StreamId};
@@ -49,6 +49,16 @@ struct RouteEntry {
     stream_seq: u64,
     /// The last entry with which a handoff on it ended, since the start.
     last_outcome: u64,
+    /// It has been live; what was handed over then may be under way still, whatever the route is by now.
+    was_live: bool,
+}
+
+impl RouteEntry {
+    fn take(&mut self, fact: &Fact<'_>, stream_seq: u64) {
+        self.record.take(fact);
+        self.stream_seq = stream_seq;
+        self.was_live |= self.record.stage == Stage::Live;
+    }
 }
 
 /// All that decisions rest on, as the gateway read it from the workspace.
@@ -171,9 +181,8 @@ impl Standing {
     /// Takes in what an entry says people decided, and what follows from it.
     pub(super) fn take(&mut self, fact: &Fact<'_>, stream_seq: u64) -> Result<(), FactFault> {
         if let StreamId::Route { route_key } = fact.stream {
-            let route = Arc::make_mut(&mut self.routes).entry(route_key.to_owned()).or_default();
-            route.record.take(fact);
-            route.stream_seq = stream_seq;
+            let routes = Arc::make_mut(&mut self.routes);
+            routes.entry(route_key.to_owned()).or_default().take(fact, stream_seq);
             return Ok(());
         }
         self.grants.take(fact)?;
@@ -258,6 +267,11 @@ impl Standing {
     /// Every route that there is, or was.
     pub(super) fn routes(&self) -> impl Iterator<Item = (&str, &RouteRecord)> {
         self.routes.iter().map(|(key, route)| (key.as_str(), &route.record))
+    }
+
+    /// The routes that are live or have been, also those that are gone.
+    pub(super) fn routes_once_live(&self) -> impl Iterator<Item = &str> {
+        self.routes.iter().filter(|(_, route)| route.was_live).map(|(key, _)| key.as_str())
     }
 
     /// What else an agent is called, by the routes as the ledger has them.

@@ -498,6 +498,7 @@ impl Both {
                 holder,
                 record.pin.is_some(),
             );
+            self.same(self.engine.in_flight(&key), self.model.in_flight(&key));
             let route = &self.model.routes[&key];
             let canary = route.canary.as_ref();
             let holder =

@@ -225,13 +225,22 @@ impl Model {
 
     pub(crate) fn roll_back(&mut self, key: &str, block: bool) {
         self.routes.get_mut(key).unwrap().roll_back(block);
-        for accepted in self.handoffs.values_mut().filter_map(|known| known.accepted.as_mut()) {
-            let in_flight =
-                accepted.decision == "allowed" && accepted.mode == "live" && accepted.route == key;
-            if in_flight {
-                accepted.state = State::Over;
-            }
+        for handoff_id in self.in_flight(key) {
+            let known = self.handoffs.get_mut(&handoff_id).unwrap();
+            known.accepted.as_mut().unwrap().state = State::Over;
         }
+    }
+
+    /// Live work under way, whatever its route has become since.
+    pub(crate) fn in_flight(&self, key: &str) -> Vec<String> {
+        let under_way = |known: &Known| {
+            known.accepted.as_ref().is_some_and(|accepted| {
+                let live = accepted.mode == "live" && accepted.route == key;
+                live && accepted.decision == "allowed" && accepted.state != State::Over
+            })
+        };
+        let found = self.handoffs.iter().filter(|(_, known)| under_way(known));
+        found.map(|(handoff_id, _)| handoff_id.clone()).collect()
     }
 
     /// Decides a handoff at `now`. `judged_at` is when its verdict was made, under what is still in force.

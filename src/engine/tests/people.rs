@@ -1,7 +1,9 @@
 //! What people decide, in ledger order and after restarts: a route on its way to live, and approvals.
 
+mod redefined;
 mod routes;
 
+use super::remembering::forgetful;
 use super::*;
 use crate::authorization::{Answer, ApprovalAsk, ApprovalFault};
 use crate::contract::Mode;
@@ -51,18 +53,31 @@ impl Scene {
 
     fn with(change: impl FnOnce(&mut Route)) -> Self {
         let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
-        let engine = start(directory.path(), &world);
+        let engine = start(&directory.path().join("ledger"), &world);
         let rules = rules(change);
         engine.put_in_force_and_wait(rules.clone()).unwrap();
         Self { directory, world, engine, rules }
     }
 
+    fn ledger(&self) -> std::path::PathBuf {
+        self.directory.path().join("ledger")
+    }
+
     /// What was decided, claimed and recorded is there after a restart.
     fn restart(&mut self) {
+        self.restart_as(|scene| start(&scene.ledger(), &scene.world));
+    }
+
+    /// The same where all of it has left memory, and only the views know it.
+    fn restart_forgetful(&mut self) {
+        self.restart_as(|scene| forgetful(scene.directory.path(), &scene.world, &Arc::default()));
+    }
+
+    fn restart_as(&mut self, start: impl FnOnce(&Self) -> EngineHandle) {
         let (routes, inbox) = (self.engine.routes(), self.engine.inbox());
         let (grants, freezes) = (self.engine.grants(), self.engine.freezes());
         self.engine.stop();
-        self.engine = start(self.directory.path(), &self.world);
+        self.engine = start(self);
         self.engine.put_in_force_and_wait(self.rules.clone()).unwrap();
         assert_eq!(self.engine.routes(), routes);
         assert_eq!(self.engine.inbox().count(), inbox.count());

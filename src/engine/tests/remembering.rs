@@ -59,7 +59,7 @@ impl FollowedViews for Followed {
 }
 
 /// An engine that keeps nothing in memory that the views have.
-fn forgetful(place: &Path, world: &TestWorld, held: &Arc<AtomicBool>) -> EngineHandle {
+pub(super) fn forgetful(place: &Path, world: &TestWorld, held: &Arc<AtomicBool>) -> EngineHandle {
     let (ledger, file) = (place.join("ledger"), place.join("views.db"));
     let log = open(&ledger);
     let (last, head) = (log.last_timestamp(), log.head().sequence);

@@ -159,7 +159,7 @@ fn live_work_that_is_silent_for_too_long_is_blocked_and_given_to_nobody() {
     assert_eq!((scene.record().stage, scene.record().blocked), (Stage::Live, false));
     assert_eq!(scene.report(&spec, 9, "task.started", json!({})).unwrap().state, State::Working);
     scene.engine.stop();
-    let entries = Entries::read(scene.directory.path(), head + 1, head + 1).unwrap();
+    let entries = Entries::read(&scene.ledger(), head + 1, head + 1).unwrap();
     let wires: Vec<Json> = entries.map(|entry| serde_json::from_str(&entry.unwrap().wire).unwrap()).collect();
     assert_eq!((&wires[0]["type"], &wires[0]["sender"]), (&json!("task.blocked"), &json!("system")));
 }
