@@ -2,11 +2,13 @@
 
 use super::EngineFault;
 use super::candidate::Candidate;
-use super::decide::reaches;
+use super::decide::{holds_until, reaches, still_covered};
 use super::record::{Decided, Pass};
 use super::routing::mode_of;
 use super::sequencer::Sequencer;
+use super::standing::Standing;
 use crate::gates::Decision;
+use crate::timestamp::Timestamp;
 
 impl Sequencer {
     /// The decision as it now stands, for the same key with the same content.
@@ -14,15 +16,14 @@ impl Sequencer {
         &self,
         decided: &Decided,
         candidate: &Candidate,
+        now: Timestamp,
     ) -> Result<Decided, EngineFault> {
-        let (verdict, standing) = (&candidate.verdict, self.building());
-        let void =
-            standing.epoch.as_ref().is_some_and(|epoch| candidate.stamps.void_in(epoch).next().is_some());
+        let standing = self.building();
         let pass = match decided.decision {
             Decision::Allowed
-                if verdict.reasons().is_empty() && !void && self.may_go_out(decided, candidate)? =>
+                if is_good(candidate, standing, now) && self.may_go_out(decided, candidate)? =>
             {
-                Pass::Dispatch { until: verdict.holds_until() }
+                Pass::Dispatch { until: holds_until(candidate, standing) }
             }
             Decision::Allowed => Pass::Withheld,
             Decision::NeedsApproval => {
@@ -51,4 +52,11 @@ impl Sequencer {
         let is_carried = is_the_same && reaches(key, mode, candidate, standing).is_ok();
         Ok(is_carried && !task.is_over() && self.halt(&task).is_none())
     }
+}
+
+/// Does all that a handoff rests on still count: what the gates look at, the stamps of this epoch, and the grant that it
+/// names?
+fn is_good(candidate: &Candidate, standing: &Standing, now: Timestamp) -> bool {
+    let mut void = standing.epoch.iter().flat_map(|epoch| candidate.stamps.void_in(epoch));
+    candidate.verdict.reasons().is_empty() && void.next().is_none() && still_covered(candidate, standing, now)
 }

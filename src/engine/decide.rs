@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::record::Decided;
 use super::routing::mode_of;
 use super::standing::Standing;
-use crate::authorization::{GrantRefusal, Use, people_needed};
+use crate::authorization::{GrantCode, GrantRefusal, Use, people_needed};
 use crate::contract::Mode;
 use crate::gates::{Code, Decision, Human, Reason};
 use crate::json::printable;
@@ -252,6 +252,40 @@ fn phase(facts: &Facts, candidate: &Candidate, standing: &Standing, reasons: &mu
 /// that the gates let pass: another one claims nothing, and must not learn what grants there are. Where no yes is needed
 /// nothing of the grant is used.
 fn grant(candidate: &Candidate, standing: &Standing, now: Timestamp, reasons: &mut Reasons) -> Option<Cover> {
+    match covered(candidate, standing, now)? {
+        Ok(_) if *candidate.verdict.human() == Human::NotNeeded => None,
+        Ok(cover) => Some(cover),
+        Err(refusals) => {
+            for GrantRefusal { code, path, message, hint } in refusals {
+                reasons.against(code.into(), path, message, hint);
+            }
+            None
+        }
+    }
+}
+
+/// Does the grant still carry a handoff that was allowed under it? That it is spent does not matter: the use is its own.
+pub(super) fn still_covered(candidate: &Candidate, standing: &Standing, now: Timestamp) -> bool {
+    covered(candidate, standing, now)
+        .and_then(Result::err)
+        .is_none_or(|refusals| refusals.iter().all(|refusal| refusal.code == GrantCode::Spent))
+}
+
+/// The earliest instant at which something that lets it go out stops being true: of what the gates found, or the grant that
+/// it names.
+pub(super) fn holds_until(candidate: &Candidate, standing: &Standing) -> Option<Timestamp> {
+    let named = candidate.claims.as_ref().and_then(|claims| claims.grant.as_ref());
+    let held = named.and_then(|grant| standing.grants.find(&grant.authorization_ref));
+    let ends = held.map(|held| held.grant.terms.expires_at);
+    candidate.verdict.holds_until().into_iter().chain(ends).min()
+}
+
+/// Whether the grant that is named carries the handoff; nothing where none is named.
+fn covered(
+    candidate: &Candidate,
+    standing: &Standing,
+    now: Timestamp,
+) -> Option<Result<Cover, Vec<GrantRefusal>>> {
     let claims = candidate.claims.as_ref()?;
     let grant = claims.grant.as_ref()?;
     let policies = &candidate.ruling.policies;
@@ -272,16 +306,9 @@ fn grant(candidate: &Candidate, standing: &Standing, now: Timestamp, reasons: &m
         intent_hash: grant.intent_hash,
         at: now,
     };
-    match standing.grants.covers(&asked, standing.epoch.as_ref().map(|epoch| epoch.since)) {
-        Ok(_) if *candidate.verdict.human() == Human::NotNeeded => None,
-        Ok(remaining) => Some(Cover { authorization_ref: grant.authorization_ref.clone(), remaining }),
-        Err(refusals) => {
-            for GrantRefusal { code, path, message, hint } in refusals {
-                reasons.against(code.into(), path, message, hint);
-            }
-            None
-        }
-    }
+    let remaining = standing.grants.covers(&asked, standing.epoch.as_ref().map(|epoch| epoch.since));
+    let authorization_ref = grant.authorization_ref.clone();
+    Some(remaining.map(|remaining| Cover { authorization_ref, remaining }))
 }
 
 /// How many people must still say yes to the handoff itself.

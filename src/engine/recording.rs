@@ -2,7 +2,7 @@
 
 use super::EngineFault;
 use super::candidate::Candidate;
-use super::decide::own_facts;
+use super::decide::{holds_until, own_facts};
 use super::facts::Facts;
 use super::own::payload_of;
 use super::record::{Decided, LedgerPlace, Pass};
@@ -127,7 +127,7 @@ impl Sequencer {
             tag: evidence.map(|evidence| evidence.handoff),
             ledger: LedgerPlace { sequence: meta.sequence, running_hash: meta.running_hash },
             pass: match decision {
-                Decision::Allowed => Pass::Dispatch { until: candidate.verdict.holds_until() },
+                Decision::Allowed => Pass::Dispatch { until: holds_until(candidate, self.building()) },
                 Decision::NeedsApproval => Pass::Waits { until: waits_until },
                 Decision::Denied | Decision::Expired => Pass::None,
             },

@@ -396,7 +396,7 @@ impl Sequencer {
         let candidate = &*candidate;
         let step = step(candidate, &self.index, self.building(), &self.topic_id, self.keeping, now)?;
         let (claims_say, before, cover) = match step {
-            Step::Replay(decided) => return Ok(Arc::new(self.given_again(&decided, candidate)?)),
+            Step::Replay(decided) => return Ok(Arc::new(self.given_again(&decided, candidate, now)?)),
             Step::Decide { reasons, before, cover } => (reasons, before, cover),
         };
         self.index.room()?;
@@ -451,7 +451,7 @@ impl Sequencer {
         let people = people(candidate, cover.as_ref());
         let decision = decision_of(&reasons, if people > 0 { &Human::Approval } else { &Human::NotNeeded });
         let replay_of = match replay_of {
-            Some(decided) => Some(Arc::new(self.given_again(&decided, candidate)?)),
+            Some(decided) => Some(Arc::new(self.given_again(&decided, candidate, at)?)),
             None => None,
         };
         Ok(DryRun {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::act::Asking;
 use super::candidate::{Asker, Candidate, Ruling};
-use super::decide::{Cover, late_reasons, people};
+use super::decide::{Cover, holds_until, late_reasons, people};
 use super::record::{Decided, LedgerPlace, Pass};
 use super::recording::{codes_of, outcomes, write_decided};
 use super::sequencer::Sequencer;
@@ -192,7 +192,7 @@ impl Sequencer {
             tag: evidence.map(|evidence| evidence.handoff),
             ledger: LedgerPlace { sequence: meta.sequence, running_hash: meta.running_hash },
             pass: match decision {
-                Decision::Allowed => Pass::Dispatch { until: candidate.verdict.holds_until() },
+                Decision::Allowed => Pass::Dispatch { until: holds_until(candidate, self.building()) },
                 _ => Pass::None,
             },
             reasons,

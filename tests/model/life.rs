@@ -74,7 +74,7 @@ impl Model {
         (accepted.touched, accepted.remade) = (now, self.routes[&asked.route].remade);
         let mut pass = Pass::None;
         if decision == "allowed" {
-            pass = Pass::Dispatch(verdict.until);
+            pass = Pass::Dispatch(self.until(&verdict, spec));
             self.goes_out(handoff_id, &asked.route, &asked.mode, cover.as_deref(), now);
         }
         Settled::Decided(Answer { decision, codes, attempt: asked.attempt, replayed: false, pass })

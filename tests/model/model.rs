@@ -267,7 +267,7 @@ impl Model {
         let key = source.clone().zip(text("audit.idempotencyKey"));
         if let Some((content_then, handoff)) = key.as_ref().and_then(|key| self.keys.get(key)) {
             if *content_then == content(spec) {
-                return self.again(&handoff.clone(), &verdict, spec);
+                return self.again(&handoff.clone(), &verdict, spec, now);
             }
             codes.insert("A2A_IDEMPOTENCY_CONFLICT");
         }
@@ -306,7 +306,7 @@ impl Model {
         }
         let pass = if decision == "allowed" {
             self.goes_out(&handoff_id, &route, &mode, cover.as_deref(), now);
-            Pass::Dispatch(verdict.until)
+            Pass::Dispatch(self.until(&verdict, spec))
         } else {
             let until =
                 verdict.until.map_or(now.plus_seconds(WAIT_S), |end| end.min(now.plus_seconds(WAIT_S)));
@@ -340,12 +340,13 @@ impl Model {
     }
 
     /// The decision as it stands, for the same key with the same content.
-    fn again(&self, handoff_id: &str, verdict: &Verdict, spec: &Json) -> Answer {
+    fn again(&self, handoff_id: &str, verdict: &Verdict, spec: &Json, now: Timestamp) -> Answer {
         let accepted = self.handoffs[handoff_id].accepted.as_ref().unwrap();
         let halted = self.is_frozen(Some(&accepted.route), Some(&accepted.mode))
             || self.routes.get(&accepted.route).is_some_and(|route| route.blocked);
         let may_go = verdict.codes.is_empty()
             && self.void(spec).is_empty()
+            && self.is_granted_still(spec, now)
             && accepted.state != State::Over
             && !halted
             && self
@@ -353,7 +354,7 @@ impl Model {
                 .get(&accepted.route)
                 .is_some_and(|route| route.reaches(&accepted.mode) && route.remade == accepted.remade);
         let pass = match accepted.decision {
-            "allowed" if may_go => Pass::Dispatch(verdict.until),
+            "allowed" if may_go => Pass::Dispatch(self.until(verdict, spec)),
             "allowed" => Pass::Withheld,
             "needs_approval" => {
                 self.waiting.get(handoff_id).map_or(Pass::Withheld, |waiting| Pass::Waits(waiting.until))
@@ -362,6 +363,20 @@ impl Model {
         };
         let Accepted { decision, codes, attempt, .. } = accepted.clone();
         Answer { decision, codes, attempt, replayed: true, pass }
+    }
+
+    /// Until when all that lets it go out holds: the grant that it names is part of that.
+    fn until(&self, verdict: &Verdict, spec: &Json) -> Option<Timestamp> {
+        let named = field(spec, "authorship.risk.authorizationRef").text();
+        let grant = named.and_then(|name| self.grants.get(name));
+        verdict.until.into_iter().chain(grant.map(|grant| grant.expires)).min()
+    }
+
+    /// A grant whose uses are used up has done what it was for; one that was taken back or has ended carries nothing more.
+    fn is_granted_still(&self, spec: &Json, now: Timestamp) -> bool {
+        let Some(name) = field(spec, "authorship.risk.authorizationRef").text() else { return true };
+        let against = self.against_grant(name, spec, &self.rules(), now);
+        against.iter().all(|code| *code == "POLICY_AUTHORIZATION_SPENT")
     }
 
     /// What cannot be read of a handoff stops it by no freeze that names it; everything is everything.

@@ -1,5 +1,6 @@
 //! What people decide, in ledger order and after restarts: a route on its way to live, and approvals.
 
+mod granted;
 mod redefined;
 mod routes;
 
@@ -8,12 +9,17 @@ use super::*;
 use crate::authorization::{Answer, ApprovalAsk, ApprovalFault};
 use crate::contract::Mode;
 use crate::freeze::{FreezeAsk, FreezeScope};
+use crate::mentions::{Phase, PhaseAsk};
 use crate::policy::Route;
 use crate::promotion::{
     Attached, ContractDecision, E2eHandoff, Findings, Lift, Probe, Probes, ROLLED_BACK, RollbackAsk,
     RollbackBy, RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, evaluate, read_plan,
 };
+use crate::proof::{Key, Purpose, Secret};
 use crate::wire::{SentEvent, Side, State};
+
+/// Nothing, a restart, and one after which only the views know what was decided.
+const RESTARTS: [fn(&mut Scene); 3] = [|_| {}, Scene::restart, Scene::restart_forgetful];
 
 const ROUTE: &str = "crypto-sage.execution-plane.v1";
 
@@ -91,6 +97,18 @@ impl Scene {
     fn put_all(&mut self, policies: Arc<PolicySet>, keyring: Arc<Keyring>) {
         self.rules = Arc::new(InForce::of_files(policies, keyring, Vec::new()));
         self.engine.put_in_force_and_wait(self.rules.clone()).unwrap();
+    }
+
+    /// Goes live, and takes what the principal of the shipped examples signed.
+    fn take_mentions(&mut self) {
+        let mut ring = Keyring::default();
+        let secret = Secret::from_file_bytes(include_bytes!("../../../docs/examples/demo.key").to_vec());
+        ring.add(Key::hmac("demo-user-main-1", "user:main", Purpose::Envelope, secret).unwrap()).unwrap();
+        self.put(&self.rules.policies.clone(), ring);
+        self.go_live();
+        for phase in [Phase::GatedRead, Phase::GatedLive] {
+            self.engine.move_phase(PhaseAsk { phase, reason: "tried it".into() }, rita()).unwrap().unwrap();
+        }
     }
 
     fn record(&self) -> RouteRecord {
@@ -386,15 +404,6 @@ fn a_yes_is_to_what_holds_now() {
 /// What was in force when it was asked is not what counts when somebody says yes.
 #[test]
 fn a_yes_after_a_key_a_policy_or_the_time_has_gone_allows_nothing() {
-    use crate::mentions::{Phase, PhaseAsk};
-    use crate::proof::{Key, Purpose, Secret};
-
-    let ring = || {
-        let mut ring = Keyring::default();
-        let secret = Secret::from_file_bytes(include_bytes!("../../../docs/examples/demo.key").to_vec());
-        ring.add(Key::hmac("demo-user-main-1", "user:main", Purpose::Envelope, secret).unwrap()).unwrap();
-        ring
-    };
     // The envelope does not cover the mode, so the shipped example can be made a live one.
     let mut spec: Json = serde_json::from_str(READ).unwrap();
     spec["mode"] = json!("live");
@@ -418,11 +427,7 @@ fn a_yes_after_a_key_a_policy_or_the_time_has_gone_allows_nothing() {
     ];
     for (change, expected) in changes {
         let mut scene = Scene::new();
-        scene.put(&scene.rules.policies.clone(), ring());
-        scene.go_live();
-        for phase in [Phase::GatedRead, Phase::GatedLive] {
-            scene.engine.move_phase(PhaseAsk { phase, reason: "tried it".into() }, rita()).unwrap().unwrap();
-        }
+        scene.take_mentions();
         let asked = scene.submit(&spec);
         assert_eq!(asked.decision, Decision::NeedsApproval, "{:?}", asked.reasons);
         change(&mut scene);

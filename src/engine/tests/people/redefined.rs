@@ -13,8 +13,7 @@ impl Scene {
         let none = tempfile::tempdir().unwrap();
         std::fs::create_dir(none.path().join("policies")).unwrap();
         let table = none.path().join("policies/routes.json");
-        #[expect(clippy::disallowed_methods, reason = "a workspace of the test's own")]
-        std::fs::write(table, r#"{"routes": {}}"#).unwrap();
+        crate::os::files::create_public(&table, br#"{"routes": {}}"#).unwrap();
         let policies = Workspace::new(none.path()).load_policies().unwrap();
         self.put(&Arc::new(policies), Keyring::default());
         assert!(self.record().declared.is_none());
@@ -25,7 +24,6 @@ fn newcomer(route: &mut Route) {
     route.primary_agent_id = "newcomer".into();
 }
 
-const RESTARTS: [fn(&mut Scene); 3] = [|_| {}, Scene::restart, Scene::restart_forgetful];
 const CHANGES: [fn(&mut Scene); 2] = [|scene| scene.redefine(newcomer), Scene::remove];
 
 /// What is under way is what the ledger says, whoever reads it: a rollback stops it, and no agent goes on with it.
