@@ -37,8 +37,8 @@ impl Sequencer {
         Ok(Decided { replayed: true, pass, tag, ..decided.clone() })
     }
 
-    /// May an allowed handoff still be dispatched? Not once it has ended, not while it is halted, and not along a route
-    /// that was set back since, or that has become another one: its payload would be another one, too.
+    /// May an allowed handoff still be dispatched? Not once it has ended, not while it is halted or may have happened, and
+    /// not along a route that was set back since, or that has become another one: its payload would be another one, too.
     fn may_go_out(&self, decided: &Decided, candidate: &Candidate) -> Result<bool, EngineFault> {
         let Some(handoff_id) = &decided.handoff_id else { return Ok(false) };
         let Some(task) = self.index().task(handoff_id)? else { return Ok(false) };
@@ -50,7 +50,7 @@ impl Sequencer {
         let is_the_same = declared.is_none_or(|declared| declared.since <= decided.ledger.sequence);
         // Its own slot in the canary is not held against it.
         let is_carried = is_the_same && reaches(key, mode, candidate, standing).is_ok();
-        Ok(is_carried && !task.is_over() && self.halt(&task).is_none())
+        Ok(is_carried && !task.is_over() && !task.may_have_happened() && self.halt(&task).is_none())
     }
 }
 

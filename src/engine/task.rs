@@ -166,11 +166,15 @@ impl Task {
         self.wire.is_terminal(Contracts::embedded())
     }
 
-    /// When the claimer's silence has lasted too long; nothing while nobody has claimed it. Live work that is
-    /// blocked stays so until somebody looks: it may have happened.
+    /// Live work that is blocked stays so until somebody looks: it may have happened.
+    pub(super) fn may_have_happened(&self) -> bool {
+        self.is_live() && self.wire.state == Some(State::Blocked)
+    }
+
+    /// When the claimer's silence has lasted too long; nothing while nobody has claimed it, or somebody has to look at it.
     pub(super) fn lease_ends(&self) -> Option<Timestamp> {
         match self.wire.state? {
-            State::Blocked if self.is_live() => None,
+            _ if self.may_have_happened() => None,
             State::Claimed | State::Working | State::Blocked => {
                 Some(self.touched.plus_seconds(limits::LEASE_S))
             }

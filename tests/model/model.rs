@@ -348,6 +348,8 @@ impl Model {
             && self.void(spec).is_empty()
             && self.is_granted_still(spec, now)
             && accepted.state != State::Over
+            // It may have happened.
+            && !(accepted.mode == "live" && accepted.state == State::Blocked)
             && !halted
             && self
                 .routes

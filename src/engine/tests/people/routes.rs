@@ -164,6 +164,40 @@ fn live_work_that_is_silent_for_too_long_is_blocked_and_given_to_nobody() {
     assert_eq!((&wires[0]["type"], &wires[0]["sender"]), (&json!("task.blocked"), &json!("system")));
 }
 
+/// It may have happened: with the payload at hand somebody would do it once more.
+#[test]
+fn live_work_that_is_blocked_does_not_go_out_again_until_it_goes_on() {
+    let is_carried = |scene: &Scene, spec: &Json| {
+        let again = scene.submit(spec);
+        assert!(again.replayed && again.decision == Decision::Allowed, "{again:?}");
+        matches!(again.pass, Pass::Dispatch { .. })
+    };
+    let blocks = |scene: &Scene, spec: &Json, seq| {
+        let payload = json!({"reason": "sent, and nobody confirmed it"});
+        assert_eq!(scene.report(spec, seq, "task.blocked", payload).unwrap().state, State::Blocked);
+    };
+    for restart in RESTARTS {
+        let mut scene = Scene::new();
+        scene.go_live();
+        let spec = scene.live(1);
+        let next = scene.works_on(&spec);
+        assert!(is_carried(&scene, &spec));
+        blocks(&scene, &spec, next);
+        restart(&mut scene);
+        assert!(!is_carried(&scene, &spec));
+        scene.report(&spec, next + 1, "task.started", json!({})).unwrap();
+        assert!(is_carried(&scene, &spec));
+        // What is simulated has not happened.
+        let simulated = handoff("hs_00000002", "key-00000002");
+        scene.submit(&simulated);
+        scene.report(&simulated, 4, "task.claimed", json!({})).unwrap();
+        blocks(&scene, &simulated, 5);
+        restart(&mut scene);
+        assert!(is_carried(&scene, &simulated));
+        scene.engine.stop();
+    }
+}
+
 #[test]
 fn a_rollback_beats_a_promotion_under_way_and_ends_live_work() {
     let mut scene = Scene::new();
