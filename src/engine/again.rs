@@ -46,10 +46,9 @@ impl Sequencer {
             return Ok(false);
         };
         let standing = self.building();
-        let declared = standing.route(key).and_then(|route| route.declared.as_ref());
-        let is_the_same = declared.is_none_or(|declared| declared.since <= decided.ledger.sequence);
+        let is_another = standing.is_another_since(key, decided.ledger.sequence);
         // Its own slot in the canary is not held against it.
-        let is_carried = is_the_same && reaches(key, mode, candidate, standing).is_ok();
+        let is_carried = !is_another && reaches(key, mode, candidate, standing).is_ok();
         Ok(is_carried && !task.is_over() && !task.may_have_happened() && self.halt(&task).is_none())
     }
 }

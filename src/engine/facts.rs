@@ -92,6 +92,16 @@ pub(super) enum Reach {
     Named { fallback_agent: Option<String> },
 }
 
+impl Reach {
+    /// The same without whoever else the route names.
+    pub(super) fn named(&self) -> Self {
+        match self {
+            Self::Route => Self::Named { fallback_agent: None },
+            Self::Named { .. } => self.clone(),
+        }
+    }
+}
+
 impl Facts {
     /// Who may do it.
     pub(super) fn reach(&self) -> Reach {

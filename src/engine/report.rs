@@ -12,6 +12,7 @@ use super::{EngineFault, EngineHandle};
 use crate::ledger::{BatchBuilder, EntryMeta};
 use crate::limits;
 use crate::policy::Route;
+use crate::promotion::RouteRecord;
 use crate::timestamp::Timestamp;
 use crate::wire::{
     Admitted, Contracts, Envelope, Event, Fact, Halt, Kind, Lineage, Parties, Payload, Sender, SentEvent,
@@ -101,9 +102,8 @@ impl Sequencer {
         let Some(task) = self.index().task(handoff_id)? else { return Ok(Err(ReportRefusal::Unknown)) };
         let unread = || EngineFault::NotDurable("the event could not be read again".to_owned());
         let envelope = event.envelope().ok_or_else(unread)?;
-        let in_force = self.in_force();
-        let route = task.route_key.as_deref().and_then(|key| in_force.as_ref()?.policies.route(key));
-        let claimants = claimants(&task, route);
+        let (reach, route) = self.reach_of(&task)?;
+        let claimants = claimants(&task, &reach, route.as_ref().and_then(|record| record.route()));
         let parties = Parties {
             source: task.wire.source.as_deref(),
             claimants: Some(&claimants),
@@ -150,6 +150,20 @@ impl Sequencer {
         self.moved(next.clone(), meta.sequence)?;
         self.landed(&next, &envelope, meta.sequence, batch)?;
         Ok(Ok(answer))
+    }
+
+    /// Who may do a handoff, and the route that says so, as the ledger has it. Live work is done by those whom the gates have
+    /// tried: where its route has become another one, by its target alone, under the names that the route had for it then.
+    fn reach_of(&self, task: &Task) -> Result<(Reach, Option<RouteRecord>), EngineFault> {
+        let Some(key) = task.route_key.as_deref() else { return Ok((task.reach.clone(), None)) };
+        let standing = self.building();
+        if task.is_live() {
+            let decided_in = self.index().decided_of(&task.handoff_id)?.ledger.sequence;
+            if standing.is_another_since(key, decided_in) {
+                return Ok((task.reach.named(), standing.former(key, decided_in).cloned()));
+            }
+        }
+        Ok((task.reach.clone(), standing.route(key).cloned()))
     }
 
     /// Why nothing is taken in about a handoff.
@@ -281,13 +295,13 @@ impl Sequencer {
 
 /// Who may do it: the target, and who else the route names. In somebody's name only those whom that person signed for, each
 /// under any of its names.
-fn claimants<'t>(task: &'t Task, route: Option<&'t Route>) -> Vec<&'t str> {
+fn claimants<'t>(task: &'t Task, reach: &'t Reach, route: Option<&'t Route>) -> Vec<&'t str> {
     let target = task.target_agent.as_deref();
-    let fallback = match &task.reach {
+    let fallback = match reach {
         Reach::Route => route.and_then(|route| route.fallback_agent_id.as_deref()),
         Reach::Named { fallback_agent } => fallback_agent.as_deref(),
     };
-    let own = |route: &&Route| match task.reach {
+    let own = |route: &&Route| match reach {
         Reach::Route => true,
         Reach::Named { .. } => route.own_names().any(|name| [target, fallback].contains(&Some(name))),
     };

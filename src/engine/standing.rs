@@ -51,14 +51,24 @@ struct RouteEntry {
     last_outcome: u64,
     /// It has been live; what was handed over then may be under way still, whatever the route is by now.
     was_live: bool,
+    /// As it was each time that it became another one while it was live; few, because a person lets each of them go live.
+    former: Vec<RouteRecord>,
 }
 
 impl RouteEntry {
     fn take(&mut self, fact: &Fact<'_>, stream_seq: u64) {
+        let may_end = matches!(fact.kind, Kind::RouteDeclared | Kind::RouteRemoved);
+        let before = (may_end && self.record.stage == Stage::Live).then(|| self.record.clone());
         self.record.take(fact);
         self.stream_seq = stream_seq;
         self.was_live |= self.record.stage == Stage::Live;
+        self.former.extend(before.filter(|before| since(before) != since(&self.record)));
     }
+}
+
+/// The entry since which a route is the one that it is; nothing if it is gone.
+fn since(record: &RouteRecord) -> Option<u64> {
+    record.declared.as_ref().map(|declared| declared.since)
 }
 
 /// All that decisions rest on, as the gateway read it from the workspace.
@@ -281,6 +291,17 @@ impl Standing {
 
     pub(super) fn route(&self, route_key: &str) -> Option<&RouteRecord> {
         self.routes.get(route_key).map(|route| &route.record)
+    }
+
+    /// Has a route become another one since this entry, or gone?
+    pub(super) fn is_another_since(&self, route_key: &str, sequence: u64) -> bool {
+        self.route(route_key).is_some_and(|route| since(route).is_none_or(|since| since > sequence))
+    }
+
+    /// The last that a route was of what it was in this entry, in which it was live; nothing if that is not known.
+    pub(super) fn former(&self, route_key: &str, sequence: u64) -> Option<&RouteRecord> {
+        let was_then = |record: &&RouteRecord| since(record).is_some_and(|since| since <= sequence);
+        self.routes.get(route_key)?.former.iter().rev().find(was_then)
     }
 
     /// The last number in a route's stream.

@@ -161,10 +161,17 @@ impl Model {
         let Some(accepted) = known.accepted.clone() else { return false };
         let halted = self.is_frozen(Some(&accepted.route), Some(&accepted.mode))
             || self.routes.get(&accepted.route).is_some_and(|route| route.blocked);
-        let route = rules.routes.get(&accepted.route);
-        let may_claim = if is_delegated(&accepted.spec) == Some(true) {
+        let record = &self.routes[&accepted.route];
+        // Live work is for those whom the gates have tried, not for whoever is on the route by now.
+        let untried = accepted.mode == "live" && record.remade != accepted.remade;
+        let route = match untried {
+            true => Some(&record.former[accepted.remade]),
+            false => rules.routes.get(&accepted.route),
+        };
+        let delegated = is_delegated(&accepted.spec) == Some(true);
+        let may_claim = if delegated || untried {
             // Under any of the names that the route has for them.
-            let fallback = field(&accepted.spec, "routing.fallbackAgentId").text();
+            let fallback = field(&accepted.spec, "routing.fallbackAgentId").text().filter(|_| delegated);
             let signed_for = known.target.iter().map(String::as_str).chain(fallback);
             signed_for.into_iter().any(|id| names(route.into_iter(), id).contains(agent))
         } else {

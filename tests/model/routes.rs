@@ -20,6 +20,8 @@ pub(crate) struct Route {
     pub(crate) blocked: bool,
     /// How often it has become another route, for which nothing counts that was before.
     pub(crate) remade: usize,
+    /// What it was last, each time that it became another one.
+    pub(crate) former: Vec<Json>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -59,10 +61,10 @@ impl Route {
     pub(crate) fn declare(&mut self, table: Option<&Json>) {
         let Some(table) = table else {
             if let Some(last) = self.declared.take() {
+                self.set_back(last.clone());
                 if self.pinned.is_none() {
                     self.previous = Some(last);
                 }
-                self.set_back();
             }
             return;
         };
@@ -85,7 +87,7 @@ impl Route {
 
     fn redefine(&mut self, before: Json, definition: &Json) {
         if tried(&before) != tried(definition) {
-            self.set_back();
+            self.set_back(before.clone());
         } else if declared_stage(definition) > declared_stage(&before) && self.pinned.is_none() {
             self.stage = self.stage.max(1);
         }
@@ -94,7 +96,8 @@ impl Route {
         }
     }
 
-    fn set_back(&mut self) {
+    fn set_back(&mut self, was: Json) {
+        self.former.push(was);
         (self.stage, self.passed, self.canary) = (0, 0, None);
         self.remade += 1;
     }
@@ -130,7 +133,7 @@ impl Route {
             self.previous = None;
             self.pinned = Some(restored.clone());
             if tried(&current) != tried(&restored) {
-                self.set_back();
+                self.set_back(current);
             }
             self.declared = Some(restored);
         }

@@ -53,3 +53,99 @@ fn a_rollback_ends_live_work_whose_route_is_another_one_by_now_also_after_a_rest
         }
     }
 }
+
+/// An agent tries to claim what is next in its stream after a yes. A stranger is not even told that there is something.
+fn claims(scene: &Scene, agent: &str, spec: &Json, seq: u64) -> bool {
+    let id = spec["handoffId"].as_str().unwrap();
+    let event = json!({
+        "wire": "1.1", "wire_id": format!("wire_{}{}", id.replace('_', ""), agent.replace('-', "")),
+        "type": "task.claimed", "ts": "2026-02-18T19:38:05Z", "sender": format!("agent:{agent}"), "payload": {},
+        "state": {"category": "working", "terminal": false},
+        "stream": {"stream_id": format!("task:{id}:attempt:1"), "stream_seq": seq,
+            "context_id": spec["correlationId"], "correlation_id": spec["correlationId"]},
+    });
+    let event = SentEvent::parse(&event.to_string()).unwrap();
+    let report = Report { handoff_id: id.to_owned(), event, side: Side::Target };
+    match scene.engine.report_and_wait(report).unwrap() {
+        Ok(reported) => reported.state == State::Claimed,
+        Err(ReportRefusal::Unknown) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+const NAMES: [&str; 4] = ["crypto-sage", "blockchain-operator", "crypto-sage-dr", "newcomer"];
+
+/// Who of them may claim live work when the route was changed behind the yes.
+fn claimers(change: fn(&mut Scene), restart: fn(&mut Scene)) -> Vec<&'static str> {
+    let may = |agent: &&str| {
+        let mut scene = Scene::new();
+        scene.go_live();
+        let spec = scene.live(1);
+        change(&mut scene);
+        restart(&mut scene);
+        let may = claims(&scene, agent, &spec, 7);
+        scene.engine.stop();
+        may
+    };
+    NAMES.into_iter().filter(may).collect()
+}
+
+/// Nobody has tried whoever is on the route by now; the target is who it was, under its names of then.
+#[test]
+fn live_work_is_for_those_who_were_tried_whatever_its_route_is_by_now() {
+    let target = ["crypto-sage", "blockchain-operator"];
+    let changes: [(fn(&mut Scene), &[&str]); 7] = [
+        (|_| {}, &["crypto-sage", "blockchain-operator", "crypto-sage-dr"]),
+        // What the gates do not depend on is as the table has it.
+        (|scene| scene.redefine(|route| route.fallback_agent_id = None), &target),
+        (
+            |scene| scene.redefine(|route| route.fallback_agent_id = Some("newcomer".into())),
+            &["crypto-sage", "blockchain-operator", "newcomer"],
+        ),
+        (|scene| scene.redefine(newcomer), &target),
+        // Under which the target is still known.
+        (
+            |scene| {
+                scene.redefine(|route| {
+                    route.aliases.push(std::mem::replace(&mut route.primary_agent_id, "newcomer".into()));
+                })
+            },
+            &target,
+        ),
+        (Scene::remove, &target),
+        // Twice another one, and once gone in between: what it was in the decision counts.
+        (
+            |scene| {
+                scene.redefine(newcomer);
+                scene.remove();
+                scene.redefine(|route| route.aliases = vec!["newcomer".into()]);
+            },
+            &target,
+        ),
+    ];
+    for (n, (change, expected)) in changes.into_iter().enumerate() {
+        for restart in RESTARTS {
+            assert_eq!(claimers(change, restart), expected, "change {n}");
+        }
+    }
+}
+
+/// What goes live again is for those who were tried then.
+#[test]
+fn what_is_decided_for_the_route_as_it_is_now_is_for_its_agents() {
+    for restart in RESTARTS {
+        let mut scene = Scene::new();
+        scene.go_live();
+        let before = scene.live(1);
+        scene.redefine(|route| {
+            route.aliases.push(std::mem::replace(&mut route.primary_agent_id, "newcomer".into()))
+        });
+        scene.go_live();
+        let since = scene.live(2);
+        restart(&mut scene);
+        assert!(!claims(&scene, "newcomer", &before, 7));
+        assert!(claims(&scene, "newcomer", &since, 7));
+        assert!(claims(&scene, "crypto-sage", &before, 7));
+        scene.engine.stop();
+    }
+}
