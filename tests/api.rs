@@ -48,6 +48,7 @@ mod api {
     mod lost;
     mod mentions;
     mod models;
+    mod one_agent;
     mod people_cli;
     mod promotion;
     mod pushing;

@@ -15,6 +15,7 @@ use super::refusal::GrantRefusal;
 use crate::contract::Mode;
 use crate::json::printable;
 use crate::limits;
+use crate::policy::AgentNames;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::wire::{Fact, FactFault, Kind, Sender};
@@ -67,9 +68,8 @@ pub struct Use<'u> {
     pub principal: Option<&'u str>,
     pub source_agent: &'u str,
     pub target_agent: &'u str,
-    /// Other names that these two go by.
-    pub also_source: &'u [&'u str],
-    pub also_target: &'u [&'u str],
+    /// What agents are called: whoever made it must not be one of these under another name.
+    pub names: &'u AgentNames,
     /// Who may do it instead, if the TaskSpec names somebody.
     pub fallback_agent: Option<&'u str>,
     pub operation: &'u str,
@@ -251,13 +251,11 @@ fn beyond_scope(grant: &Grant, act: &Use<'_>, refusals: &mut Vec<GrantRefusal>) 
             beyond("/authorship/mode", message);
         }
     }
-    let made_it = |name: &str, others: &[&str]| {
-        std::iter::once(&name).chain(others).any(|name| grant.made_by.goes_by(name))
-    };
-    if made_it(act.source_agent, act.also_source) {
+    let made_it = |agent: &str| act.names.all(agent).any(|name| grant.made_by.goes_by(name));
+    if made_it(act.source_agent) {
         beyond("/source/agentId", "the source of a handoff cannot have made its grant".to_owned());
     }
-    if made_it(act.target_agent, act.also_target) {
+    if made_it(act.target_agent) {
         beyond("/target/agentId", "the target of a handoff cannot have made its grant".to_owned());
     }
     if !lists(&terms.agents, act.target_agent) {
@@ -265,7 +263,7 @@ fn beyond_scope(grant: &Grant, act: &Use<'_>, refusals: &mut Vec<GrantRefusal>) 
         beyond("/target/agentId", message);
     }
     if let Some(fallback) = act.fallback_agent {
-        if made_it(fallback, &[]) {
+        if made_it(fallback) {
             beyond(FALLBACK, "the fallback of a handoff cannot have made its grant".to_owned());
         }
         if !lists(&terms.agents, fallback) {

@@ -288,16 +288,12 @@ fn covered(
 ) -> Option<Result<Cover, Vec<GrantRefusal>>> {
     let claims = candidate.claims.as_ref()?;
     let grant = claims.grant.as_ref()?;
-    let policies = &candidate.ruling.policies;
-    let also_source: Vec<&str> = policies.other_names_of(&claims.source_agent_id).collect();
-    let also_target: Vec<&str> = policies.other_names_of(&claims.target_agent_id).collect();
     let asked = Use {
         authorization_ref: &grant.authorization_ref,
         principal: grant.principal_id.as_deref(),
         source_agent: &claims.source_agent_id,
         target_agent: &claims.target_agent_id,
-        also_source: &also_source,
-        also_target: &also_target,
+        names: candidate.ruling.policies.names(),
         fallback_agent: grant.fallback_agent_id.as_deref(),
         operation: &grant.operation,
         channel: grant.channel.as_deref(),
@@ -365,9 +361,7 @@ fn lineage(
     // Under whichever of its names.
     let stands_in_chain = |agent: &str| {
         let ends = chain.iter().flat_map(|known| known.source_agent.iter().chain(&known.target_agent));
-        std::iter::once(agent)
-            .chain(policies.other_names_of(agent))
-            .any(|name| ends.clone().any(|end| end == name))
+        policies.names().all(agent).any(|name| ends.clone().any(|end| end == name))
     };
     if facts.message_id.is_some() && facts.target_agent.as_deref().is_some_and(stands_in_chain) {
         reasons.against(

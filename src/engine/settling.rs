@@ -76,8 +76,9 @@ fn taken(
     let person = by.person().cloned().ok_or(ApprovalFault::NotHuman)?;
     let ends = [("source", waiting.source.as_deref()), ("target", waiting.target.as_deref())];
     let ends = ends.into_iter().filter_map(|(as_what, id)| Some((as_what, id?)));
+    let names = standing.names();
     let also: Vec<_> =
-        ends.flat_map(|(as_what, id)| standing.other_names_of(id).map(move |name| (as_what, name))).collect();
+        ends.flat_map(|(as_what, id)| names.others(id).map(move |name| (as_what, name))).collect();
     let since = standing.epoch.as_ref().map(|epoch| epoch.since);
     may_decide(&person, (&waiting, &also), answer, now, since)?;
     Ok((person, waiting))

@@ -14,7 +14,7 @@ use super::proposing::Consent;
 use crate::authorization::{GrantBook, Inbox};
 use crate::freeze::Freezes;
 use crate::mentions::Rollout;
-use crate::policy::{PolicySet, Route};
+use crate::policy::{AgentNames, PolicySet};
 use crate::promotion::{RouteRecord, Stage};
 use crate::proof::Keyring;
 use crate::proposal::Proposals;
@@ -284,9 +284,9 @@ impl Standing {
         self.routes.iter().filter(|(_, route)| route.was_live).map(|(key, _)| key.as_str())
     }
 
-    /// What else an agent is called, by the routes as the ledger has them.
-    pub(super) fn other_names_of<'s>(&'s self, agent_id: &'s str) -> impl Iterator<Item = &'s str> {
-        Route::other_names(self.routes.values().filter_map(|route| route.record.route()), agent_id)
+    /// What agents are called, by the routes as the ledger has them. Made anew: only a person's answer asks for it.
+    pub(super) fn names(&self) -> AgentNames {
+        AgentNames::of(self.routes.values().filter_map(|route| route.record.route()))
     }
 
     pub(super) fn route(&self, route_key: &str) -> Option<&RouteRecord> {

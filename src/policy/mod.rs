@@ -5,6 +5,7 @@
 //! hand that reads a workspace; a set is taken whole or not at all, with every fault named by file,
 //! pointer and reason.
 
+mod agents;
 mod changes;
 mod delegation;
 mod load;
@@ -14,6 +15,7 @@ mod references;
 mod routes;
 mod set;
 
+pub use agents::AgentNames;
 pub use changes::{Change, ChangeKind, FieldChange, changes, fields};
 pub use delegation::DelegationPolicy;
 pub(crate) use load::plain;

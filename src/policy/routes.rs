@@ -98,17 +98,6 @@ impl Route {
             .map(|(member, _)| member)
     }
 
-    /// What else the agent of this name is called: an alias is another name of its route's primary, on whichever of these
-    /// routes that stands. Few routes have aliases, and few questions need this, so they are looked through.
-    pub fn other_names<'r>(
-        routes: impl Iterator<Item = &'r Self>,
-        agent_id: &'r str,
-    ) -> impl Iterator<Item = &'r str> {
-        let own = routes
-            .filter(move |route| !route.aliases.is_empty() && route.own_names().any(|name| name == agent_id));
-        own.flat_map(Self::own_names).filter(move |name| *name != agent_id)
-    }
-
     /// May work on this route be handed to that agent?
     pub fn reaches(&self, agent_id: &str) -> bool {
         self.own_names().any(|name| name == agent_id) || self.fallback_agent_id.as_deref() == Some(agent_id)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use super::agents::AgentNames;
 use super::delegation::DelegationPolicy;
 use super::references::References;
 use super::routes::Route;
@@ -19,6 +20,8 @@ pub const ROUTES_PATH: &str = "policies/routes.json";
 #[derive(Debug, Clone)]
 pub struct PolicySet {
     routes: BTreeMap<String, Route>,
+    /// Of these routes.
+    names: Arc<AgentNames>,
     policies: BTreeMap<String, DelegationPolicy>,
     references: References,
     files: Arc<BTreeMap<String, Digest>>,
@@ -68,7 +71,9 @@ impl PolicySet {
             Some(RouteTable { routes: table }) if faults.is_empty() => {
                 let files = files(routes, policies, &references);
                 let digest = digest(&files);
-                Ok(Self { routes: table, policies: parsed, references, files: Arc::new(files), digest })
+                let names = Arc::new(AgentNames::of(table.values()));
+                let files = Arc::new(files);
+                Ok(Self { routes: table, names, policies: parsed, references, files, digest })
             }
             _ => Err(faults),
         }
@@ -89,17 +94,18 @@ impl PolicySet {
         for (key, route) in routes.filter(|(key, _)| self.routes.contains_key(key)) {
             set.routes.insert(key, route);
         }
+        set.names = Arc::new(AgentNames::of(set.routes.values()));
         set
     }
 
-    /// What else the agent of this name is called, on whichever route.
-    pub fn other_names_of<'s>(&'s self, agent_id: &'s str) -> impl Iterator<Item = &'s str> {
-        Route::other_names(self.routes.values(), agent_id)
+    /// What agents are called, on whichever route.
+    pub fn names(&self) -> &AgentNames {
+        &self.names
     }
 
     /// Are these two names of one agent?
     pub fn are_one(&self, one: &str, other: &str) -> bool {
-        one == other || self.other_names_of(one).any(|name| name == other)
+        self.names.all(one).any(|name| name == other)
     }
 
     pub fn policy(&self, policy_ref: &str) -> Option<&DelegationPolicy> {

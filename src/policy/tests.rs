@@ -255,6 +255,45 @@ fn a_url_that_names_somebody_is_refused_where_it_stands_and_not_repeated() {
 }
 
 #[test]
+fn the_names_of_one_primary_are_of_one_agent_and_a_shared_alias_joins_nobody() {
+    let routes = [("pp", vec!["xx", "both"]), ("pp", vec!["yy"]), ("qq", vec!["both"]), ("rr", vec![])]
+        .map(|(primary, aliases)| {
+            let route = serde_json::json!({"capability": "work", "primaryAgentId": primary, "aliases": aliases,
+                "fallbackAgentId": "dr"});
+            serde_json::from_value::<Route>(route).unwrap()
+        });
+    let names = AgentNames::of(routes.iter());
+    let check = |agent: &str, expected: &[&str]| {
+        let mut others: Vec<&str> = names.others(agent).collect();
+        others.sort_unstable();
+        assert_eq!(others, expected, "{agent}");
+    };
+    // By way of the primary, also from one route's alias to another's.
+    check("xx", &["both", "pp", "yy"]);
+    check("yy", &["both", "pp", "xx"]);
+    check("pp", &["both", "xx", "yy"]);
+    // An alias of two agents is each of them, and they are two.
+    check("both", &["pp", "qq", "xx", "yy"]);
+    check("qq", &["both"]);
+    for stranger in ["rr", "dr", "nobody"] {
+        check(stranger, &[]);
+    }
+    assert_eq!(names.all("yy").next(), Some("yy"));
+}
+
+#[test]
+fn what_a_rollback_restored_has_its_names_too() {
+    let directory = workspace();
+    let set = load(&directory).unwrap();
+    let mut restored = set.route("route.v1").unwrap().clone();
+    restored.aliases.push("walker".to_owned());
+    assert!(!set.are_one("worker", "walker"));
+    let over = set.with_routes(std::iter::once(("route.v1".to_owned(), restored)));
+    assert!(over.are_one("worker", "walker") && over.are_one("walker", "worker"));
+    assert!(!over.are_one("walker", "talker"));
+}
+
+#[test]
 fn a_route_has_one_written_form() {
     let read = |text: &str| serde_json::from_str::<Route>(text).unwrap();
     let short = read(r#"{"capability": "work", "primaryAgentId": "worker"}"#);

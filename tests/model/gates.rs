@@ -125,17 +125,17 @@ pub(crate) fn reaches(route: &Json, agent: &str) -> bool {
         || texts(route, "aliases").iter().any(|alias| alias == agent)
 }
 
-/// All names of the agent of this name: a route's aliases are other names of its primary.
-pub(crate) fn names<'r>(routes: impl Iterator<Item = &'r Json>, agent: &str) -> BTreeSet<String> {
+/// All names of the agent of this name. A route's aliases are other names of its primary, which is one agent wherever it
+/// is met; an alias that two primaries have makes no one agent of them.
+pub(crate) fn names<'r>(routes: impl Iterator<Item = &'r Json> + Clone, agent: &str) -> BTreeSet<String> {
+    let own = |route: &Json| -> BTreeSet<String> {
+        let primary = route["primaryAgentId"].as_str().unwrap().to_owned();
+        texts(route, "aliases").into_iter().chain([primary]).collect()
+    };
     let mut names = BTreeSet::from([agent.to_owned()]);
-    for route in routes {
-        let own: BTreeSet<String> = texts(route, "aliases")
-            .into_iter()
-            .chain([route["primaryAgentId"].as_str().unwrap().to_owned()])
-            .collect();
-        if own.contains(agent) {
-            names.extend(own);
-        }
+    for one in routes.clone().filter(|route| own(route).contains(agent)) {
+        let of_it = routes.clone().filter(|route| route["primaryAgentId"] == one["primaryAgentId"]);
+        names.extend(of_it.flat_map(own));
     }
     names
 }

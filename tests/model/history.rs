@@ -105,11 +105,13 @@ struct Both {
     tally: BTreeMap<&'static str, usize>,
 }
 
-const PEOPLE: [Human; 4] = [
+const PEOPLE: [Human; 5] = [
     Human { name: "rita", principal: None },
     Human { name: "otto", principal: None },
     Human { name: "rita-2", principal: Some("rita") },
     Human { name: "ann", principal: Some("user:ann") },
+    // Is an agent, too.
+    Human { name: "handy", principal: Some("hand") },
 ];
 
 fn asking(by: &Human) -> Asking {

@@ -52,7 +52,7 @@ pub(crate) struct Human {
 }
 
 impl Human {
-    fn goes_by(&self, id: &str) -> bool {
+    pub(crate) fn goes_by(&self, id: &str) -> bool {
         self.name == id || self.principal == Some(id)
     }
 

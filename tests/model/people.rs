@@ -58,7 +58,7 @@ impl Both {
         let chance = &mut self.chance;
         let by = chance.one(&PEOPLE).clone();
         let terms = Terms {
-            agents: some(chance, &["worker", "worker-dr", "helper"]),
+            agents: some(chance, &["worker", "worker-dr", "helper", "hand"]),
             channels: if chance.percent(30) { some(chance, &town::CHANNELS) } else { Vec::new() },
             expires_at: self.clock.read().plus_seconds(*chance.one(&[60, 600, 6_000])),
             intent_hash: chance.percent(5).then(|| Digest::of(b"another")),
@@ -76,7 +76,7 @@ impl Both {
         let made = self.engine.grant(terms.clone(), asking(&by)).unwrap();
         let own = by.name == terms.principal
             || by.principal == Some(terms.principal.as_str())
-            || terms.agents.iter().any(|agent| by.name == agent);
+            || terms.agents.iter().any(|agent| by.goes_by(agent));
         self.same(made.is_err(), own);
         if let Ok(made) = made {
             let grant = Grant {

@@ -7,7 +7,7 @@ use crate::chance::Chance;
 use crate::gates::{KeyFacts, Rules, hex, sha256, signed_part};
 use crate::model::Model;
 
-pub(crate) const AGENTS: [&str; 5] = ["router", "worker", "worker-dr", "helper", "stranger"];
+pub(crate) const AGENTS: [&str; 6] = ["router", "worker", "worker-dr", "helper", "hand", "stranger"];
 pub(crate) const ROUTES: [&str; 3] = ["orders.plain.v1", "orders.plane.v1", "orders.side.v1"];
 pub(crate) const OPERATIONS: [&str; 3] = ["order.read", "order.place", "ledger.close"];
 pub(crate) const CHANNELS: [&str; 2] = ["discord:channel:111111", "discord:thread:222222"];
@@ -70,7 +70,9 @@ fn route(chance: &mut Chance, key: &str) -> Json {
         "rollbackPlanRef": "docs/plan.md",
     });
     if chance.percent(60) {
-        route["aliases"] = json!(["helper"]);
+        route["aliases"] = chance
+            .one(&[json!(["helper"]), json!(["hand"]), json!(["helper", "hand"]), json!(["spare"])])
+            .clone();
     }
     if chance.percent(70) {
         route["fallbackAgentId"] = json!("worker-dr");
@@ -97,7 +99,7 @@ fn policy(chance: &mut Chance) -> Json {
     let mut policy = json!({
         "policyVersion": "1.0",
         "principals": chance.one(&[json!(["user:ann"]), json!(["user:*"]), json!(["user:*"]), json!(PRINCIPALS)]),
-        "allowAgents": chance.one(&[json!(["work*", "helper"]), json!(["*"]), json!(["worker", "worker-dr", "helper"])]),
+        "allowAgents": chance.one(&[json!(["work*", "helper", "hand"]), json!(["*"]), json!(["worker", "worker-dr", "helper"])]),
         "allowChannels": chance.one(&[json!(["discord:*"]), json!(CHANNELS), json!(["discord:channel:*", CHANNELS[1]]), json!([CHANNELS[0]])]),
         "allowTasks": chance.one(&[json!(["order.*"]), json!(["*"]), json!(["*"]), json!(OPERATIONS)]),
         "allowWithoutChannel": chance.percent(88),
@@ -123,8 +125,10 @@ pub(crate) fn spec(chance: &mut Chance, model: &Model, number: &mut usize, now: 
     let key = *chance.one(&ROUTES);
     let plane = key == ROUTES[1];
     let any = |name: &str| rules.routes.get(key).map_or(Json::Null, |route| route[name].clone());
-    let targets: Vec<String> = [any("primaryAgentId"), any("fallbackAgentId"), any("aliases")[0].clone()]
+    let aliases = [0, 1].map(|n| any("aliases")[n].clone());
+    let targets: Vec<String> = [any("primaryAgentId"), any("fallbackAgentId")]
         .iter()
+        .chain(&aliases)
         .filter_map(|name| name.as_str().map(str::to_owned))
         .collect();
     let target = targets.first().map_or("worker".to_owned(), |_| chance.one(&targets).clone());

@@ -1,6 +1,7 @@
 //! What a grant carries, how often, for how long, and who may make it.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -9,6 +10,7 @@ use super::*;
 use crate::contract::Mode;
 use crate::gates::Code;
 use crate::limits;
+use crate::policy::AgentNames;
 use crate::proof::Digest;
 use crate::wire::tests::{Ledger, Told};
 use crate::wire::{Kind, Ulid};
@@ -50,6 +52,16 @@ fn revoke(ledger: &mut Ledger, n: u8, reason: Option<&str>) -> Told {
     ledger.own(Kind::AuthorizationRevoked, "human:bo", |payload| revoked.write(payload))
 }
 
+static NO_ALIASES: LazyLock<AgentNames> = LazyLock::new(AgentNames::default);
+static SOURCE_IS_RITA: LazyLock<AgentNames> =
+    LazyLock::new(|| aliases("decision-router", &["other", "rita"]));
+static TARGET_IS_RITA: LazyLock<AgentNames> = LazyLock::new(|| aliases("crypto-sage", &["user:rita"]));
+
+fn aliases(primary: &str, aliases: &[&str]) -> AgentNames {
+    let route = json!({"capability": "work", "primaryAgentId": primary, "aliases": aliases});
+    AgentNames::of(std::iter::once(&serde_json::from_value(route).unwrap()))
+}
+
 /// A handoff that the grant of `terms` carries, at half past seven.
 fn fitting(authorization_ref: &str) -> Use<'_> {
     Use {
@@ -57,8 +69,7 @@ fn fitting(authorization_ref: &str) -> Use<'_> {
         principal: Some("user:main"),
         source_agent: "decision-router",
         target_agent: "crypto-sage",
-        also_source: &[],
-        also_target: &[],
+        names: &NO_ALIASES,
         fallback_agent: None,
         operation: "transfer",
         channel: Some("discord:channel:1473392629055098942"),
@@ -110,8 +121,8 @@ fn a_grant_carries_what_it_names_and_nothing_else() {
     check(|act| act.target_agent = "stranger", "Scope /target/agentId");
     check(|act| act.source_agent = "rita", "Scope /source/agentId");
     check(|act| act.source_agent = "user:rita", "Scope /source/agentId");
-    check(|act| act.also_source = &["other", "rita"], "Scope /source/agentId");
-    check(|act| act.also_target = &["user:rita"], "Scope /target/agentId");
+    check(|act| act.names = &SOURCE_IS_RITA, "Scope /source/agentId");
+    check(|act| act.names = &TARGET_IS_RITA, "Scope /target/agentId");
     check(|act| act.fallback_agent = Some("crypto-sage-dr"), "1");
     check(|act| act.fallback_agent = Some("stranger"), "Scope /routing/fallbackAgentId");
     check(|act| act.operation = "transfer.all", "Scope /intent/operation");
