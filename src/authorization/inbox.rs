@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::approval::{Answer, ApprovalFault, ApprovalGranted, ApprovalRequested};
 use super::person::Person;
 use crate::limits;
+use crate::policy::Reach;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 use crate::wire::{Fact, FactFault, Kind, StreamId};
@@ -28,6 +29,8 @@ pub struct Waiting {
     pub source: Option<String>,
     pub target: Option<String>,
     pub principal: Option<String>,
+    /// Who may do it, beside the target.
+    pub reach: Reach,
     /// How many people must say yes: as many as the route asked for when it was asked, or at a yes since then if that
     /// was more.
     pub needed: u8,
@@ -68,6 +71,7 @@ struct CreatedFacts {
 
 #[derive(Debug, PartialEq, Deserialize)]
 struct Delegation {
+    fallback_agent: Option<String>,
     principal: Option<String>,
 }
 
@@ -97,11 +101,11 @@ impl Waiting {
 /// May this person answer so?
 ///
 /// Saying no only stops work, so whoever may answer at all may say it: also somebody who has a part in the handoff,
-/// or who said yes before. Yes is for those who have no part in it, each once. `also` are names that its source and its
-/// target go by beside their own.
+/// or who said yes before. Yes is for those who have no part in it, each once. Of those who have one, `ends` are the agents,
+/// by every name that they go by.
 pub fn may_decide(
     person: &Person,
-    (waiting, also): (&Waiting, &[(&'static str, &str)]),
+    (waiting, ends): (&Waiting, &[(&'static str, &str)]),
     answer: Answer,
     at: Timestamp,
     since: Option<Timestamp>,
@@ -117,7 +121,7 @@ pub fn may_decide(
     }
     let own = [("source", &waiting.source), ("principal", &waiting.principal), ("target", &waiting.target)];
     let own = own.iter().filter_map(|(as_what, id)| Some((*as_what, id.as_deref()?)));
-    if let Some((as_what, id)) = own.chain(also.iter().copied()).find(|(_, id)| person.goes_by(id)) {
+    if let Some((as_what, id)) = own.chain(ends.iter().copied()).find(|(_, id)| person.goes_by(id)) {
         return Err(ApprovalFault::Own { as_what, id: id.to_owned() });
     }
     if waiting.said_yes.iter().any(|other| other.is(person)) {
@@ -221,6 +225,7 @@ impl Inbox {
 
 fn waiting(created: &Created, asked: &ApprovalRequested, at: Timestamp) -> Waiting {
     let Created { handoff_id, attempt, sequence, facts } = created;
+    let delegation = facts.delegation.as_ref();
     Waiting {
         handoff_id: handoff_id.clone(),
         attempt: *attempt,
@@ -229,7 +234,10 @@ fn waiting(created: &Created, asked: &ApprovalRequested, at: Timestamp) -> Waiti
         route_key: facts.route_key.clone(),
         source: facts.source_agent.clone(),
         target: facts.target_agent.clone(),
-        principal: facts.delegation.as_ref().and_then(|delegation| delegation.principal.clone()),
+        principal: delegation.and_then(|delegation| delegation.principal.clone()),
+        reach: delegation.map_or(Reach::Route, |delegation| Reach::Named {
+            fallback_agent: delegation.fallback_agent.clone(),
+        }),
         needed: asked.approvers.unwrap_or(1).max(1),
         said_yes: Vec::new(),
         asked_at: at,

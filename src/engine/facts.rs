@@ -6,6 +6,7 @@
 use serde::Deserialize;
 
 use crate::contract::{Sealed, TaskSpec};
+pub(super) use crate::policy::Reach;
 use crate::proof::Digest;
 use crate::wire::Payload;
 
@@ -81,25 +82,6 @@ pub(super) struct DelegationFacts {
     pub(super) policy_ref: Option<String>,
     pub(super) principal: Option<String>,
     pub(super) risk_classification: Option<String>,
-}
-
-/// Who may do the work of a handoff.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// The target, and whoever else its route names.
-    Route,
-    /// In somebody's name only those whom that person signed for: the target, and the fallback that the TaskSpec names.
-    Named { fallback_agent: Option<String> },
-}
-
-impl Reach {
-    /// The same without whoever else the route names.
-    pub(super) fn named(&self) -> Self {
-        match self {
-            Self::Route => Self::Named { fallback_agent: None },
-            Self::Named { .. } => self.clone(),
-        }
-    }
 }
 
 impl Facts {

@@ -11,7 +11,6 @@ use super::task::{Before, Task};
 use super::{EngineFault, EngineHandle};
 use crate::ledger::{BatchBuilder, EntryMeta};
 use crate::limits;
-use crate::policy::Route;
 use crate::promotion::RouteRecord;
 use crate::timestamp::Timestamp;
 use crate::wire::{
@@ -103,7 +102,8 @@ impl Sequencer {
         let unread = || EngineFault::NotDurable("the event could not be read again".to_owned());
         let envelope = event.envelope().ok_or_else(unread)?;
         let (reach, route) = self.reach_of(&task)?;
-        let claimants = claimants(&task, &reach, route.as_ref().and_then(|record| record.route()));
+        let route = route.as_ref().and_then(|record| record.route());
+        let claimants = reach.claimants(task.target_agent.as_deref(), route);
         let parties = Parties {
             source: task.wire.source.as_deref(),
             claimants: Some(&claimants),
@@ -291,25 +291,6 @@ impl Sequencer {
         self.landed(&next, &envelope, sequence, batch)?;
         Ok(next)
     }
-}
-
-/// Who may do it: the target, and who else the route names. In somebody's name only those whom that person signed for, each
-/// under any of its names.
-fn claimants<'t>(task: &'t Task, reach: &'t Reach, route: Option<&'t Route>) -> Vec<&'t str> {
-    let target = task.target_agent.as_deref();
-    let fallback = match reach {
-        Reach::Route => route.and_then(|route| route.fallback_agent_id.as_deref()),
-        Reach::Named { fallback_agent } => fallback_agent.as_deref(),
-    };
-    let own = |route: &&Route| match reach {
-        Reach::Route => true,
-        Reach::Named { .. } => route.own_names().any(|name| [target, fallback].contains(&Some(name))),
-    };
-    target
-        .into_iter()
-        .chain(fallback)
-        .chain(route.filter(own).into_iter().flat_map(Route::own_names))
-        .collect()
 }
 
 fn ends(kind: Kind) -> bool {

@@ -19,6 +19,7 @@ use crate::authorization::{
 };
 use crate::gates::{Code, Decision, Gate, Human, Outcome, Reason, decision_of};
 use crate::ledger::{BatchBuilder, EntryMeta};
+use crate::policy::{AgentNames, Route};
 use crate::timestamp::Timestamp;
 use crate::wire::{Kind, Sender};
 
@@ -74,14 +75,26 @@ fn taken(
 ) -> Result<(Person, Arc<Waiting>), ApprovalFault> {
     let waiting = standing.inbox.find(handoff_id)?.clone();
     let person = by.person().cloned().ok_or(ApprovalFault::NotHuman)?;
-    let ends = [("source", waiting.source.as_deref()), ("target", waiting.target.as_deref())];
-    let ends = ends.into_iter().filter_map(|(as_what, id)| Some((as_what, id?)));
+    let record = waiting.route_key.as_deref().and_then(|key| standing.route(key));
     let names = standing.names();
-    let also: Vec<_> =
-        ends.flat_map(|(as_what, id)| names.others(id).map(move |name| (as_what, name))).collect();
+    let own = ends(&waiting, record.and_then(|record| record.route()), &names);
     let since = standing.epoch.as_ref().map(|epoch| epoch.since);
-    may_decide(&person, (&waiting, &also), answer, now, since)?;
+    may_decide(&person, (&waiting, &own), answer, now, since)?;
     Ok((person, waiting))
+}
+
+/// Whose own it is, under every name: who hands it over, and all who may do it as the route is now.
+fn ends<'w>(
+    waiting: &'w Waiting,
+    route: Option<&'w Route>,
+    names: &'w AgentNames,
+) -> Vec<(&'static str, &'w str)> {
+    let Waiting { source, target, reach, .. } = waiting;
+    let (source, target) = (source.as_deref(), target.as_deref());
+    let named = [("source", source), ("target", target), ("fallback", reach.fallback(route))];
+    let named = named.into_iter().filter_map(|(as_what, id)| Some((as_what, id?)));
+    let others = reach.claimants(target, route).into_iter().map(|id| ("agent", id));
+    named.chain(others).flat_map(|(as_what, id)| names.all(id).map(move |name| (as_what, name))).collect()
 }
 
 impl Sequencer {

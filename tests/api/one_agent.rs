@@ -3,14 +3,14 @@
 use serde_json::{Value as Json, json};
 
 use super::approvals::live;
-use super::delegated::{House, codes, mention, sensitive, signed};
-use super::harness::{ROUTER, spec, write};
-use super::route::{Agent, KEY, Scene};
+use super::delegated::{House, SECRET, codes, mention, sensitive, signed};
+use super::harness::{ROUTER, write};
+use super::route::{Agent, Scene};
 use super::signing::from_now;
+use super::wire::Request;
 
-/// Another route with the same primary as [`KEY`], under which it has another alias.
+/// Another route of the primary that is shipped, and what that is called there.
 const SIDE: &str = "crypto-sage.side.v1";
-/// What the primary is called there.
 const SIDE_NAME: &str = "sage-of-the-side";
 
 fn with_side_names(table: &mut Json) {
@@ -35,6 +35,37 @@ fn scene(settings: &str, change: impl FnOnce(&mut Json)) -> (Agent, Scene) {
     (agent, scene)
 }
 
+/// The same, where a principal's work is taken without a mention.
+fn delegated_scene(settings: &str, change: impl FnOnce(&mut Json)) -> (Agent, Scene) {
+    let (agent, scene) = scene(settings, change);
+    let path = scene.daemon.path("policies/delegation/user-main-v1.json");
+    let mut policy: Json = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    policy["allowWithoutChannel"] = true.into();
+    policy["allowAgents"] = json!(["*"]);
+    write(&path, policy.to_string());
+    assert_eq!(scene.daemon.post("/v1/reload", "").status, 200);
+    let key = json!({"keyId": "user-main-test", "owner": "user:main", "secret": SECRET});
+    assert_eq!(scene.daemon.post("/v1/keys", key).status, 201);
+    (agent, scene)
+}
+
+/// A principal's work that reads, with this fallback if any.
+fn reads(name: &str, mode: &str, fallback: Option<&str>) -> Json {
+    signed(mention(name, "1473395000000000201"), |spec| {
+        spec["mode"] = mode.into();
+        spec["safety"]["requiresHumanApproval"] = (mode == "live").into();
+        let authorship = spec["authorship"].as_object_mut().unwrap();
+        authorship.remove("mentionDelegationMode");
+        authorship.remove("mentionDelegation");
+        if let Some(fallback) = fallback {
+            let agents = json!([spec["target"]["agentId"], fallback]);
+            spec["routing"]["fallbackAgentId"] = fallback.into();
+            spec["authorship"]["delegationPolicy"]["allowAgents"] = agents.clone();
+            spec["authorship"]["envelope"]["scope"]["agents"] = agents;
+        }
+    })
+}
+
 #[test]
 fn two_aliases_of_one_primary_on_two_routes_are_one_agent() {
     let house = House::prepared(|policy, table| {
@@ -42,7 +73,7 @@ fn two_aliases_of_one_primary_on_two_routes_are_one_agent() {
         with_side_names(table);
     });
     let up = json!({"phase": "gated-read", "reason": "drill"}).to_string();
-    let request = super::wire::Request::new("PUT", "/v1/mentions/phase").token(&house.rita).json(up);
+    let request = Request::new("PUT", "/v1/mentions/phase").token(&house.rita).json(up);
     assert_eq!(house.daemon.send(&request).status, 200);
     let from = |name: &str, message: &str, source: &str| {
         signed(mention(name, message), |spec| {
@@ -79,11 +110,82 @@ fn nobody_approves_work_that_they_do_under_another_name() {
     work["target"]["agentId"] = "blockchain-operator".into();
     let waits = scene.daemon.post_as(&scene.router, "/v1/handoffs", &work);
     assert_eq!(waits.status, 202, "{waits:?}");
+    let by = |name: &str, work: &Json| {
+        let answered = scene.answer(&scene.daemon.token(name, "operator", None), work, "approve");
+        (answered.status, answered.code())
+    };
+    let own = (403, "APPROVAL_OWN".to_owned());
     for name in ["blockchain-operator", "crypto-sage", SIDE_NAME, "router-of-the-side"] {
-        let token = scene.daemon.token(name, "operator", None);
-        let own = scene.answer(&token, &work, "approve");
-        assert_eq!((own.status, own.code().as_str()), (403, "APPROVAL_OWN"), "{name}");
+        assert_eq!(by(name, &work), own, "{name}");
     }
     let approved = scene.answer(&scene.rita, &work, "approve");
     assert_eq!(approved.json()["decision"], "allowed", "{approved:?}");
+}
+
+/// Direct work may be done by anybody whom its route names; a principal's only by those whom it was signed for.
+#[test]
+fn nobody_approves_work_that_they_may_do_instead_of_the_target() {
+    let (_agent, scene) = delegated_scene("[promotion]\ncanary_runs = 1\n", |_| {});
+    scene.go_live();
+    let check = |work: &Json, name: &str, word: &str| {
+        let token = scene.daemon.token(name, "operator", None);
+        let told = scene.answer(&token, work, "approve");
+        let word_of = |told: &Json| told["decision"].as_str().or(told["code"].as_str()).map(str::to_owned);
+        assert_eq!(word_of(&told.json()).as_deref(), Some(word), "{name}: {told:?}");
+        assert_eq!(
+            scene
+                .daemon
+                .send(&Request::new("DELETE", &format!("/v1/tokens/{name}")).token(&scene.daemon.admin))
+                .status,
+            200
+        );
+    };
+    let waits = |work: &Json| {
+        let told = scene.daemon.post_as(&scene.router, "/v1/handoffs", work);
+        assert_eq!(told.status, 202, "{told:?}");
+    };
+    let direct = live("instead_0001");
+    waits(&direct);
+    check(&direct, "crypto-sage-dr", "APPROVAL_OWN");
+    check(&direct, "dr-of-the-side", "APPROVAL_OWN");
+    // What is handed to the fallback may be done by the route's own agent.
+    let mut to_the_fallback = live("instead_0002");
+    to_the_fallback["target"]["agentId"] = "crypto-sage-dr".into();
+    waits(&to_the_fallback);
+    check(&to_the_fallback, "crypto-sage", "APPROVAL_OWN");
+    check(&to_the_fallback, SIDE_NAME, "APPROVAL_OWN");
+    let named = reads("instead_0003", "live", Some("crypto-sage-dr"));
+    waits(&named);
+    check(&named, "crypto-sage-dr", "APPROVAL_OWN");
+    check(&named, "dr-of-the-side", "APPROVAL_OWN");
+    // Whom nobody signed for has no part in it.
+    let unnamed = reads("instead_0004", "live", None);
+    waits(&unnamed);
+    check(&unnamed, "dr-of-the-side", "allowed");
+}
+
+#[test]
+fn the_fallback_makes_no_grant_for_itself_under_another_name() {
+    let house = House::prepared(|policy, table| {
+        policy["allowAgents"] = json!(["*"]);
+        with_side_names(table);
+    });
+    let agents = json!(["blockchain-operator", "crypto-sage-dr"]);
+    let check = |name: &str, maker: &str, fallback: bool, expected: &[&str]| {
+        let maker = house.daemon.person(name, maker);
+        let terms = json!({"principal": "user:main", "agents": agents, "operations": ["transfer"],
+            "modes": ["simulated"], "expiresAt": from_now(600)});
+        let made = house.daemon.post_as(&maker, "/v1/authorizations", terms).json();
+        let work = signed(sensitive(name, made["authorizationRef"].as_str().unwrap()), |spec| {
+            if fallback {
+                spec["routing"]["fallbackAgentId"] = "crypto-sage-dr".into();
+                spec["authorship"]["delegationPolicy"]["allowAgents"] = agents.clone();
+                spec["authorship"]["envelope"]["scope"]["agents"] = agents.clone();
+            }
+        });
+        assert_eq!(house.codes(&work), expected, "{name}");
+    };
+    check("granted_0001", "user:bo", true, &[]);
+    check("granted_0002", "dr-of-the-side", true, &["POLICY_AUTHORIZATION_SCOPE"]);
+    check("granted_0003", "dr-of-the-side", false, &[]);
 }

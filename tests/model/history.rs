@@ -105,13 +105,14 @@ struct Both {
     tally: BTreeMap<&'static str, usize>,
 }
 
-const PEOPLE: [Human; 5] = [
+const PEOPLE: [Human; 6] = [
     Human { name: "rita", principal: None },
     Human { name: "otto", principal: None },
     Human { name: "rita-2", principal: Some("rita") },
     Human { name: "ann", principal: Some("user:ann") },
-    // Is an agent, too.
+    // Who are agents, too.
     Human { name: "handy", principal: Some("hand") },
+    Human { name: "spare", principal: None },
 ];
 
 fn asking(by: &Human) -> Asking {

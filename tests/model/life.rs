@@ -38,8 +38,19 @@ impl Model {
         let asked = known.accepted.clone().unwrap();
         let principal = field(&asked.spec, "authorship.envelope.principal.id").text().map(str::to_owned);
         let declared = || self.routes.values().filter_map(|route| route.declared.as_ref());
-        let ends = [&known.source, &known.target].into_iter().flatten();
-        let ends = ends.flat_map(|end| names(declared(), end));
+        // Who hands it over, and whoever may do it: of the route, or in somebody's name those who were named.
+        let text = |path: &str| field(&asked.spec, path).text().map(str::to_owned);
+        let mut ends: Vec<String> = known.source.iter().chain(&known.target).cloned().collect();
+        if is_delegated(&asked.spec) == Some(true) {
+            ends.extend(text("routing.fallbackAgentId"));
+        } else if let Some(route) = &self.routes[&asked.route].declared {
+            ends.extend(
+                ["primaryAgentId", "fallbackAgentId"]
+                    .iter()
+                    .filter_map(|who| route[*who].as_str().map(str::to_owned)),
+            );
+        }
+        let ends = ends.iter().flat_map(|end| names(declared(), end));
         if ends.chain(principal).any(|id| by.goes_by(&id)) {
             return Settled::Refused("APPROVAL_OWN");
         }

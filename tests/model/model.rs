@@ -476,8 +476,9 @@ impl Model {
         let fallback = field(spec, "routing.fallbackAgentId").text();
         let made_by_an_end = ["source.agentId", "target.agentId"]
             .iter()
-            .flat_map(|end| names(rules.routes.values(), &text(end)))
+            .map(|end| text(end))
             .chain(fallback.map(str::to_owned))
+            .flat_map(|end| names(rules.routes.values(), &end))
             .any(|name| grant.made_by.goes_by(&name));
         let covers = is_delegated(spec) == Some(true)
             && grant.principal == text("authorship.envelope.principal.id")

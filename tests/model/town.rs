@@ -65,7 +65,7 @@ fn route(chance: &mut Chance, key: &str) -> Json {
     let plane = key == ROUTES[1];
     let mut route = json!({
         "capability": if chance.percent(94) { "orders" } else { "other-orders" },
-        "primaryAgentId": if chance.percent(90) { "worker" } else { "helper" },
+        "primaryAgentId": *chance.one(&["worker", "worker", "worker", "worker", "worker", "worker", "helper", "worker-dr"]),
         "probeUrl": "http://127.0.0.1:1/",
         "rollbackPlanRef": "docs/plan.md",
     });
@@ -74,7 +74,7 @@ fn route(chance: &mut Chance, key: &str) -> Json {
             .one(&[json!(["helper"]), json!(["hand"]), json!(["helper", "hand"]), json!(["spare"])])
             .clone();
     }
-    if chance.percent(70) {
+    if chance.percent(70) && route["primaryAgentId"] != "worker-dr" {
         route["fallbackAgentId"] = json!("worker-dr");
     }
     if chance.percent(75) {

@@ -55,6 +55,7 @@ fn revoke(ledger: &mut Ledger, n: u8, reason: Option<&str>) -> Told {
 static NO_ALIASES: LazyLock<AgentNames> = LazyLock::new(AgentNames::default);
 static SOURCE_IS_RITA: LazyLock<AgentNames> =
     LazyLock::new(|| aliases("decision-router", &["other", "rita"]));
+static FALLBACK_IS_RITA: LazyLock<AgentNames> = LazyLock::new(|| aliases("crypto-sage-dr", &["rita"]));
 static TARGET_IS_RITA: LazyLock<AgentNames> = LazyLock::new(|| aliases("crypto-sage", &["user:rita"]));
 
 fn aliases(primary: &str, aliases: &[&str]) -> AgentNames {
@@ -125,6 +126,11 @@ fn a_grant_carries_what_it_names_and_nothing_else() {
     check(|act| act.names = &TARGET_IS_RITA, "Scope /target/agentId");
     check(|act| act.fallback_agent = Some("crypto-sage-dr"), "1");
     check(|act| act.fallback_agent = Some("stranger"), "Scope /routing/fallbackAgentId");
+    check(
+        |act| (act.fallback_agent, act.names) = (Some("crypto-sage-dr"), &FALLBACK_IS_RITA),
+        "Scope /routing/fallbackAgentId",
+    );
+    check(|act| act.names = &FALLBACK_IS_RITA, "1");
     check(|act| act.operation = "transfer.all", "Scope /intent/operation");
     check(|act| act.channel = None, "Scope /authorship/mentionDelegation/channel");
     check(
