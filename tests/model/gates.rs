@@ -120,9 +120,13 @@ fn covers(list: &[String], name: &str) -> bool {
 }
 
 pub(crate) fn reaches(route: &Json, agent: &str) -> bool {
-    route["primaryAgentId"] == agent
-        || route["fallbackAgentId"] == agent
-        || texts(route, "aliases").iter().any(|alias| alias == agent)
+    agents(route).contains(agent)
+}
+
+/// Everybody whom a route names.
+pub(crate) fn agents(route: &Json) -> BTreeSet<String> {
+    let named = ["primaryAgentId", "fallbackAgentId"].map(|member| route[member].as_str().map(str::to_owned));
+    named.into_iter().flatten().chain(texts(route, "aliases")).collect()
 }
 
 /// All names of the agent of this name. A route's aliases are other names of its primary, which is one agent wherever it

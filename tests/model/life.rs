@@ -14,6 +14,18 @@ pub(crate) enum Said {
     Cancelled,
 }
 
+/// Who may do it: the target and whoever its route names, or in somebody's name those whom that person signed for, under
+/// any of the names that the route has for them.
+fn doers(known: &Known, route: Option<&Json>, spec: &Json) -> BTreeSet<String> {
+    let target = known.target.iter().cloned();
+    if is_delegated(spec) == Some(true) {
+        let fallback = field(spec, "routing.fallbackAgentId").text().map(str::to_owned);
+        target.chain(fallback).flat_map(|id| names(route.into_iter(), &id)).collect()
+    } else {
+        target.chain(route.into_iter().flat_map(agents)).collect()
+    }
+}
+
 impl Model {
     /// Somebody answers what waits. Nobody is no person.
     pub(crate) fn answer(
@@ -38,18 +50,9 @@ impl Model {
         let asked = known.accepted.clone().unwrap();
         let principal = field(&asked.spec, "authorship.envelope.principal.id").text().map(str::to_owned);
         let declared = || self.routes.values().filter_map(|route| route.declared.as_ref());
-        // Who hands it over, and whoever may do it: of the route, or in somebody's name those who were named.
-        let text = |path: &str| field(&asked.spec, path).text().map(str::to_owned);
-        let mut ends: Vec<String> = known.source.iter().chain(&known.target).cloned().collect();
-        if is_delegated(&asked.spec) == Some(true) {
-            ends.extend(text("routing.fallbackAgentId"));
-        } else if let Some(route) = &self.routes[&asked.route].declared {
-            ends.extend(
-                ["primaryAgentId", "fallbackAgentId"]
-                    .iter()
-                    .filter_map(|who| route[*who].as_str().map(str::to_owned)),
-            );
-        }
+        // Who hands it over, and whoever may do it.
+        let mut ends = doers(&known, self.routes[&asked.route].declared.as_ref(), &asked.spec);
+        ends.extend(known.source.clone());
         let ends = ends.iter().flat_map(|end| names(declared(), end));
         if ends.chain(principal).any(|id| by.goes_by(&id)) {
             return Settled::Refused("APPROVAL_OWN");
@@ -179,15 +182,10 @@ impl Model {
             true => Some(&record.former[accepted.remade]),
             false => rules.routes.get(&accepted.route),
         };
-        let delegated = is_delegated(&accepted.spec) == Some(true);
-        let may_claim = if delegated || untried {
-            // Under any of the names that the route has for them.
-            let fallback = field(&accepted.spec, "routing.fallbackAgentId").text().filter(|_| delegated);
-            let signed_for = known.target.iter().map(String::as_str).chain(fallback);
-            signed_for.into_iter().any(|id| names(route.into_iter(), id).contains(agent))
+        let may_claim = if untried && is_delegated(&accepted.spec) != Some(true) {
+            known.target.iter().any(|target| names(route.into_iter(), target).contains(agent))
         } else {
-            let of_route = route.is_some_and(|route| crate::gates::reaches(route, agent));
-            known.target.as_deref() == Some(agent) || of_route
+            doers(known, route, &accepted.spec).contains(agent)
         };
         let reports = accepted.claimer.as_deref() == Some(agent);
         use State::{Available, Blocked, Claimed, Over, Working};

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use handoffd::timestamp::Timestamp;
 use serde_json::Value as Json;
 
-use crate::gates::{Rules, Submitter, Verdict, Yes, content, is_grave, judge, mention, names, sha256};
+use crate::gates::{
+    Rules, Submitter, Verdict, Yes, agents, content, is_grave, judge, mention, names, sha256,
+};
 use crate::routes::{Canary, End, Route};
 use crate::shape::{field, is_delegated};
 
