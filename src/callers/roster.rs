@@ -96,9 +96,15 @@ impl Roster {
         token.is_valid_at(now).then_some(token.caller())
     }
 
+    /// Whose the token of this id is now, if it is valid.
+    pub fn holder(&self, token_id: TokenId, now: Timestamp) -> Option<&Caller> {
+        let holds = |token: &&Token| token.fingerprint() == token_id && token.is_valid_at(now);
+        self.tokens.iter().find(holds).map(Token::caller)
+    }
+
     /// Is there a token of this id that is valid?
     pub fn counts(&self, token_id: TokenId, now: Timestamp) -> bool {
-        self.tokens.iter().any(|token| token.fingerprint() == token_id && token.is_valid_at(now))
+        self.holder(token_id, now).is_some()
     }
 
     /// All tokens, in the order they were made.

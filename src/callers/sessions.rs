@@ -1,7 +1,7 @@
 //! Sessions of people who look at pages: a browser shows a secret instead of a token.
 //!
-//! In memory only, short-lived, and never more than the token behind them: a session whose token was revoked or
-//! has expired is over at once. What a browser keeps is a secret of its own, held here by its digest, so the token
+//! In memory only, short-lived, and never more than the token behind them is now: a session whose token was revoked,
+//! has expired or may no longer look at pages is over at once, and one whose token was changed has its caller changed. What a browser keeps is a secret of its own, held here by its digest, so the token
 //! is nowhere but with its holder. A link is for one session, once, and soon.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::rights::Act;
 use super::roster::Roster;
-use super::token::Caller;
+use super::token::{Caller, TokenId};
 use crate::limits;
 use crate::proof::{Digest, to_hex};
 use crate::timestamp::Timestamp;
@@ -62,7 +62,7 @@ pub enum Look {
 
 #[derive(Debug)]
 struct Kept {
-    caller: Caller,
+    token_id: TokenId,
     form_word: String,
     began: Timestamp,
     used: Timestamp,
@@ -70,7 +70,7 @@ struct Kept {
 
 #[derive(Debug)]
 struct Link {
-    caller: Caller,
+    token_id: TokenId,
     until: Timestamp,
 }
 
@@ -98,30 +98,31 @@ impl Sessions {
         }
         let secret = SessionSecret::of(random);
         let form_word = form_word(secret.expose());
-        let kept = Kept { caller: caller.clone(), form_word, began: now, used: now };
+        let kept = Kept { token_id: caller.token_id(), form_word, began: now, used: now };
         let mut store = self.lock();
         store.sessions.retain(|_, kept| !kept.is_over(now));
-        let of_one = |kept: &Kept| kept.caller.token_id() == caller.token_id();
+        let of_one = |kept: &Kept| kept.token_id == caller.token_id();
         store.make_room(limits::SESSIONS_OF_ONE_TOKEN_MAX, of_one);
         store.make_room(limits::SESSIONS_MAX, |_| true);
         store.sessions.insert(Digest::of(secret.expose().as_bytes()), kept);
         Some(secret)
     }
 
-    /// The session that a secret stands for, if it is not over and its token still counts.
+    /// The session that a secret stands for, if it is not over: whose it is, the roster says each time.
     pub fn find(&self, secret: &str, roster: &Roster, now: Timestamp, look: Look) -> Option<Session> {
         let key = Digest::of(secret.as_bytes());
         let mut store = self.lock();
         let kept = store.sessions.get_mut(&key)?;
-        if kept.is_over(now) || !roster.counts(kept.caller.token_id(), now) {
+        let caller = looker(roster, kept.token_id, now).filter(|_| !kept.is_over(now));
+        let Some(caller) = caller else {
             store.sessions.remove(&key);
             return None;
-        }
+        };
         if look == Look::Person {
             kept.used = kept.used.max(now);
         }
         let ends_at = kept.ends_at();
-        Some(Session { caller: kept.caller.clone(), form_word: kept.form_word.clone(), ends_at })
+        Some(Session { caller: caller.clone(), form_word: kept.form_word.clone(), ends_at })
     }
 
     pub fn end(&self, secret: &str) {
@@ -145,14 +146,16 @@ impl Sessions {
             let first = store.links.iter().min_by_key(|(_, link)| link.until).map(|(key, _)| *key);
             first.and_then(|key| store.links.remove(&key));
         }
-        store.links.insert(Digest::of(secret.expose().as_bytes()), Link { caller: caller.clone(), until });
+        store
+            .links
+            .insert(Digest::of(secret.expose().as_bytes()), Link { token_id: caller.token_id(), until });
         Some((secret, until))
     }
 
     /// Uses up a link, and says for whom it was.
     pub fn follow(&self, secret: &str, roster: &Roster, now: Timestamp) -> Option<Caller> {
         let link = self.lock().links.remove(&Digest::of(secret.as_bytes()))?;
-        (now < link.until && roster.counts(link.caller.token_id(), now)).then_some(link.caller)
+        looker(roster, link.token_id, now).filter(|_| now < link.until).cloned()
     }
 }
 
@@ -176,6 +179,11 @@ impl Kept {
     fn is_over(&self, now: Timestamp) -> bool {
         self.ends_at() <= now
     }
+}
+
+/// Whose token it is now, if they may look at pages.
+fn looker(roster: &Roster, token_id: TokenId, now: Timestamp) -> Option<&Caller> {
+    roster.holder(token_id, now).filter(|caller| caller.may(Act::OpenConsole))
 }
 
 fn form_word(secret: &str) -> String {

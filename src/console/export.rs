@@ -99,10 +99,10 @@ async fn rows(visit: &Visit, form: Form) -> Result<Response, Problem> {
 }
 
 async fn next_page(app: &Arc<App>, caller: &Caller, query: &str) -> Result<Json, Problem> {
-    // Whoever lost the token meanwhile gets no more.
-    if !app.rules.current().roster.counts(caller.token_id(), clock::now()) {
-        return Err(Problem::new(Kind::AuthTokenUnknown, "the token no longer counts"));
-    }
+    // Whoever lost the token meanwhile gets no more, and whose token was changed what it may see now.
+    let rules = app.rules.current();
+    let holder = rules.roster.holder(caller.token_id(), clock::now());
+    let caller = holder.ok_or_else(|| Problem::new(Kind::AuthTokenUnknown, "the token no longer counts"))?;
     app.call_json(caller, Ask::of("listHandoffs").query(query)).await
 }
 

@@ -64,6 +64,37 @@ fn a_session_is_over_when_its_token_is() {
     assert!(sessions.find(secret.expose(), &revoked.with(again).unwrap(), now(), Look::Person).is_none());
 }
 
+/// Tokens are edited in their file, too.
+#[test]
+fn a_session_is_what_its_token_is_now() {
+    let (token, _) = made("rita", standing(Role::Operator), 1);
+    let before = token.caller().clone();
+    let changed = |role: Role, principal: Option<&str>| {
+        let standing = match principal {
+            Some(_) => Standing::of(role, None, principal).unwrap(),
+            None => standing(role),
+        };
+        roster_of([Token::stored(before.name().clone(), standing, token.hash, now(), None, None)])
+    };
+    let sessions = Sessions::default();
+    let secret = sessions.begin(&before, &random(1), now()).unwrap();
+    let mut links = (2..6).map(|number| sessions.offer(&before, &random(number), now()).unwrap().0);
+    let mut look = |roster: &Roster| {
+        let session = sessions.find(secret.expose(), roster, now(), Look::Person).map(|found| found.caller);
+        (session, sessions.follow(links.next().unwrap().expose(), roster, now()))
+    };
+    let tied = changed(Role::Operator, Some("user:main"));
+    for found in <[_; 2]>::from(look(&tied)) {
+        assert_eq!(found.unwrap().standing().principal(), Some("user:main"));
+    }
+    for found in <[_; 2]>::from(look(&changed(Role::Auditor, None))) {
+        assert_eq!(found.unwrap().role(), Role::Auditor);
+    }
+    // Whoever may not look at pages any more has no session any more, whatever the token is later.
+    assert_eq!(look(&changed(Role::Agent, None)), (None, None));
+    assert_eq!(look(&changed(Role::Operator, None)).0, None);
+}
+
 #[test]
 fn a_link_is_followed_once_and_soon() {
     let (roster, caller) = caller("ada", Role::Auditor, 1);
