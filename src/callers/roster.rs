@@ -107,6 +107,17 @@ impl Roster {
         self.holder(token_id, now).is_some()
     }
 
+    /// The person who made a token, by name, and who that is if their token is still known. The name may be another
+    /// token's by now, so it is the one that had it then.
+    pub fn maker_of(&self, token_id: TokenId) -> Option<(&Name, Option<&Caller>)> {
+        let made = self.tokens.iter().find(|token| token.fingerprint() == token_id)?;
+        let name = made.made_by()?;
+        let is_maker = |token: &&Token| {
+            token.role() == Role::Operator && token.name() == name && token.created_at() <= made.created_at()
+        };
+        Some((name, self.tokens.iter().rfind(is_maker).map(Token::caller)))
+    }
+
     /// All tokens, in the order they were made.
     pub fn tokens(&self) -> &[Token] {
         &self.tokens

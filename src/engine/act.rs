@@ -40,7 +40,8 @@ impl Asking {
         Self { name: name.to_owned(), person: None, is_harness: true }
     }
 
-    pub(super) fn person(&self) -> Option<&Person> {
+    /// The person, if it is one.
+    pub fn person(&self) -> Option<&Person> {
         self.person.as_ref()
     }
 

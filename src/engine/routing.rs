@@ -18,8 +18,8 @@ use crate::limits;
 use crate::policy::PolicySet;
 use crate::promotion::{
     Attached, AutomaticRollback, CanaryEnd, GateAnswer, Lift, LiveEnd, LiveOutcome, PhaseEvent, ROLLED_BACK,
-    RollbackAsk, RollbackPlan, RouteRecord, Superseded, calls_for_rollback, declare, end_canary, overdue,
-    plan_rollback, record_gate, take_slot,
+    RollbackAsk, RollbackPlan, RouteRecord, Superseded, Voucher, calls_for_rollback, declare, end_canary,
+    overdue, plan_rollback, record_gate, take_slot,
 };
 use crate::timestamp::Timestamp;
 use crate::wire::{Envelope, Event, Kind, Sender, StreamId};
@@ -171,17 +171,16 @@ impl EngineHandle {
         })
     }
 
-    /// Records evidence of an end-to-end run.
+    /// Records evidence of an end-to-end run, and who stands behind it.
     pub fn attach_evidence(
         &self,
         route_key: String,
-        (handoff_id, attached): (String, Attached),
+        (handoff_id, attached, voucher): (String, Attached, Voucher),
         by: Asking,
     ) -> Result<Result<Routed, RouteFault>, EngineFault> {
         self.on_route(route_key, move |route_key, _, sequencer, batch| {
             let (handoff_id, attached) = (handoff_id.clone(), attached.clone());
-            let principal = by.person().and_then(|person| person.principal()).map(str::to_owned);
-            let event = PhaseEvent::Evidence { handoff_id, attached, principal };
+            let event = PhaseEvent::Evidence { handoff_id, attached, voucher: voucher.clone() };
             sequencer.tell_route_all(route_key, &[event], by.sender(), batch).map(Ok)
         })
     }

@@ -280,7 +280,17 @@ fn a_broken_rule_of_the_schema_has_the_code_that_the_schema_names() {
         let verdict = bench.verdict(spec.to_string().as_bytes()).unwrap();
         let codes: Vec<&str> = verdict.reasons().iter().map(|reason| reason.code.as_str()).collect();
         assert_eq!(codes, [rules[rule]["$comment"].as_str().unwrap()], "{rule}");
+        // Such a TaskSpec is not valid, so it is no evidence for G0; what other gates say is nothing against one.
+        assert!(crate::promotion::breaks_contract(codes[0]), "{rule}");
     }
+    let of_schema = |code: &&Code| {
+        let family = ["A2A_", "EXECUTION_SCHEMA_"].iter().any(|family| code.as_str().starts_with(family));
+        family || rules.values().any(|rule| rule["$comment"] == code.as_str())
+    };
+    let by_promotion = |code: &&Code| crate::promotion::breaks_contract(code.as_str());
+    let expected: Vec<Code> = Code::ALL.iter().filter(of_schema).copied().collect();
+    let found: Vec<Code> = Code::ALL.iter().filter(by_promotion).copied().collect();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -11,12 +11,13 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::Gateway;
+use crate::authorization::Person;
 use crate::contract::{Mode, Word as _};
 use crate::engine::{Asking, EngineFault, RouteFault, Routed};
 use crate::limits;
-use crate::policy::{PolicySet, Route};
+use crate::policy::{AgentNames, PolicySet, Route};
 use crate::promotion::{
-    ContractDecision, E2eHandoff, Findings, GateAnswer, NotNow, Plan, PlanFault, Probe, Probes,
+    ContractDecision, E2eHandoff, Findings, GateAnswer, NotNow, Operator, Plan, PlanFault, Probe, Probes,
     PromotionGate, RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, evaluate, may_ask,
     read_plan,
 };
@@ -44,8 +45,6 @@ pub struct GateAsk {
     pub gate: PromotionGate,
     /// The handoff that it is to rest on; any, if none is named.
     pub handoff_id: Option<String>,
-    /// The person who asks.
-    pub operator: Option<String>,
     pub reason: Option<String>,
 }
 
@@ -122,11 +121,10 @@ impl<'g> Promoter<'g> {
         if let Err(not_now) = may_ask(record, gate) {
             return Ok(Err(not_now));
         }
-        let ask =
-            GateAsk { route_key: route_key.to_owned(), gate, handoff_id: None, operator: None, reason: None };
+        let ask = GateAsk { route_key: route_key.to_owned(), gate, handoff_id: None, reason: None };
         self.catch_up()?;
         let gathered = self.gather(&ask, record, not_asked(), Some(limits::GATE_GLANCE_ENTRIES))?;
-        Ok(evaluate(record, &gathered.findings(self.simulated_runs, None)))
+        Ok(evaluate(record, &self.findings(&gathered, None)))
     }
 
     /// Evaluates a gate and has the answer recorded. Where a handoff on the route ends meanwhile, it looks again.
@@ -147,7 +145,7 @@ impl<'g> Promoter<'g> {
             }
             let asked = probes.as_ref().map_or_else(not_asked, |(_, asked)| asked.clone());
             let gathered = self.gather(ask, &record, asked, None)?;
-            let findings = gathered.findings(self.simulated_runs, ask.operator.as_deref());
+            let findings = self.findings(&gathered, by.person());
             let mut answer = evaluate(&record, &findings).map_err(Undecided::NotNow)?;
             answer.reason.clone_from(&ask.reason);
             let recorded = self
@@ -168,6 +166,28 @@ impl<'g> Promoter<'g> {
     pub fn end_to_end(&self, handoff_id: &str) -> Result<Option<EndToEnd>, LookFault> {
         self.catch_up()?;
         self.read_end_to_end(&self.gateway.reader()?, handoff_id)
+    }
+
+    /// What agents are called now.
+    pub fn names(&self) -> &AgentNames {
+        self.policies.names()
+    }
+
+    /// As the gate takes it, where this person asks.
+    fn findings<'f>(&'f self, gathered: &'f Gathered, asks: Option<&'f Person>) -> Findings<'f> {
+        let names = self.policies.names();
+        match gathered {
+            Gathered::Contract(decisions) => Findings::Contract(decisions),
+            Gathered::Routing(probes) => Findings::Routing(probes),
+            Gathered::Simulation(outcomes) => {
+                Findings::Simulation(Simulation { needed: self.simulated_runs, outcomes })
+            }
+            Gathered::E2e(handoffs) => Findings::E2e { handoffs, names },
+            Gathered::Live(plan) => {
+                let operator = asks.map(|by| Operator { name: by.name(), principal: by.principal() });
+                Findings::Live { operator, names, plan }
+            }
+        }
     }
 
     /// Waits until the views show all that is durable now, and says up to where that is.
@@ -319,18 +339,6 @@ impl<'g> Promoter<'g> {
         let entry = self.gateway.ledger().entry(sequence).map_err(unread)?;
         let entry = entry.ok_or_else(|| LookFault::Ledger(format!("entry {sequence} is missing")))?;
         serde_json::from_str(&entry.wire).map_err(|error| LookFault::Ledger(error.to_string()))
-    }
-}
-
-impl Gathered {
-    fn findings<'f>(&'f self, needed: usize, operator: Option<&'f str>) -> Findings<'f> {
-        match self {
-            Self::Contract(decisions) => Findings::Contract(decisions),
-            Self::Routing(probes) => Findings::Routing(probes),
-            Self::Simulation(outcomes) => Findings::Simulation(Simulation { needed, outcomes }),
-            Self::E2e(handoffs) => Findings::E2e(handoffs),
-            Self::Live(plan) => Findings::Live { operator, plan },
-        }
     }
 }
 

@@ -50,6 +50,7 @@ mod streams;
 mod tls;
 mod tokens;
 mod trace;
+mod vouching;
 
 use std::io;
 use std::net::SocketAddr;

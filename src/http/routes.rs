@@ -16,13 +16,12 @@ use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use super::route_view::{Shown, canary, missing, route};
 use super::tokens::{body, wrong};
-use crate::callers::{Act, Caller, Role};
+use super::vouching::{EvidenceBody, attach, read_evidence};
+use crate::callers::Act;
 use crate::engine::{RolledBack, RouteFault, Routed};
 use crate::gateway::{GateAsk, GateDecision, LookFault, Promoter, Undecided};
 use crate::limits;
-use crate::promotion::{
-    Attached, Lift, NotNow, PromotionGate, RollbackAsk, RollbackBy, RouteRecord, Superseded, may_ask,
-};
+use crate::promotion::{Lift, NotNow, PromotionGate, RollbackAsk, RollbackBy, RouteRecord, Superseded};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -30,14 +29,6 @@ struct GateBody {
     handoff_id: Option<String>,
     evidence: Option<EvidenceBody>,
     reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct EvidenceBody {
-    run_id: Option<String>,
-    trace_id: Option<String>,
-    report: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -116,8 +107,7 @@ pub(super) async fn decide_gate(mut call: Call) -> Answer {
             .at("/evidence")
             .hint("send `handoffId` and `evidence` with gate G3"));
     }
-    let operator = (caller.role() == Role::Operator).then(|| caller.name().to_string());
-    let ask = GateAsk { route_key, gate, handoff_id, operator, reason };
+    let ask = GateAsk { route_key, gate, handoff_id, reason };
     let decided = blocking(&call, move |app, promoter| {
         let mut attached_at = None;
         if let (Some(attached), Some(handoff_id)) = (attached, &ask.handoff_id) {
@@ -254,77 +244,6 @@ fn lacking(
     })
 }
 
-/// Attaches evidence, if whoever has it may vouch for this handoff.
-fn attach(
-    app: &App,
-    promoter: &Promoter<'_>,
-    caller: &Caller,
-    ask: &GateAsk,
-    handoff_id: &str,
-    attached: Attached,
-) -> Result<Routed, Problem> {
-    let record = app.gateway.engine().route(&ask.route_key).ok_or_else(|| Problem::not_found("route"))?;
-    let now = may_ask(&record, ask.gate);
-    // A harness may be done before G2 is; an operator wants the gate decided now.
-    if let Err(why) = now
-        && (caller.may(Act::Promote) || !matches!(why, NotNow::OutOfOrder { next: Some(_) }))
-    {
-        return Err(not_now(why));
-    }
-    let found = promoter.end_to_end(handoff_id).map_err(unseen)?;
-    let handoff = found
-        .filter(|found| found.route_key.as_deref() == Some(&ask.route_key))
-        .map(|found| found.handoff)
-        .ok_or_else(|| wrong("/handoffId", "there is no such handoff on this route"))?;
-    let ends = [Some(&handoff.source_agent), Some(&handoff.target_agent), handoff.claimed_by.as_ref()];
-    let is_end = |name: &str| {
-        ends.iter().flatten().any(|end| *end == name)
-            || record.route().is_some_and(|route| route.reaches(name))
-    };
-    let principal = caller.standing().principal();
-    if is_end(caller.name().as_str())
-        || caller.agent_id().is_some_and(is_end)
-        || principal.is_some_and(is_end)
-    {
-        return Err(Problem::new(Kind::RouteEvidenceOwn, "the caller is an end of this handoff")
-            .hint("have an operator or a harness attach it who is neither its source nor its target"));
-    }
-    let evidence = (handoff_id.to_owned(), attached);
-    let routed = app.gateway.engine().attach_evidence(ask.route_key.clone(), evidence, asking(caller))?;
-    routed.map_err(|fault| route_fault(&fault))
-}
-
-fn read_evidence(
-    gate: PromotionGate,
-    handoff_id: Option<&str>,
-    evidence: EvidenceBody,
-) -> Result<Attached, Problem> {
-    if gate != PromotionGate::G3 {
-        return Err(wrong("/evidence", format!("{gate} takes no evidence; G3 does")));
-    }
-    if handoff_id.is_none() {
-        return Err(wrong("/handoffId", "evidence is of one handoff: say of which"));
-    }
-    let EvidenceBody { run_id, trace_id, report } = evidence;
-    let plain = |text: &str, range: std::ops::RangeInclusive<usize>| {
-        range.contains(&text.chars().count()) && !text.chars().any(char::is_control)
-    };
-    if run_id.as_deref().is_some_and(|text| !plain(text, 1..=128)) {
-        return Err(wrong("/evidence/runId", "1 to 128 characters, no control characters"));
-    }
-    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    if trace_id.as_deref().is_some_and(|text| text.len() != 32 || !text.bytes().all(is_hex)) {
-        return Err(wrong("/evidence/traceId", "a W3C trace id: 32 hex digits, lower case"));
-    }
-    if report.as_deref().is_some_and(|text| !plain(text, 3..=1024)) {
-        return Err(wrong("/evidence/report", "3 to 1024 characters, no control characters"));
-    }
-    if run_id.is_none() && trace_id.is_none() && report.is_none() {
-        return Err(wrong("/evidence", "a runId, a traceId or a report"));
-    }
-    Ok(Attached { run_id, trace_id, report })
-}
-
 /// Words for the ledger.
 fn said(pointer: &str, text: &str) -> Result<(), Problem> {
     let max = limits::REASON_CHARS_MAX;
@@ -335,7 +254,7 @@ fn said(pointer: &str, text: &str) -> Result<(), Problem> {
     Err(wrong(pointer, format!("1 to {max} characters, no control characters")))
 }
 
-fn not_now(why: NotNow) -> Problem {
+pub(super) fn not_now(why: NotNow) -> Problem {
     match why {
         NotNow::Undeclared => undeclared(),
         NotNow::Blocked => blocked(),
@@ -361,7 +280,7 @@ fn blocked() -> Problem {
     Problem::new(Kind::RouteBlocked, "the route is blocked").hint("an operator unblocks it first")
 }
 
-fn route_fault(fault: &RouteFault) -> Problem {
+pub(super) fn route_fault(fault: &RouteFault) -> Problem {
     const AGAIN: &str = "look at the route as it is now, and ask again";
     match fault {
         RouteFault::Unknown => Problem::not_found("route"),
@@ -394,7 +313,7 @@ fn undecided(undecided: Undecided) -> Problem {
     }
 }
 
-fn unseen(fault: LookFault) -> Problem {
+pub(super) fn unseen(fault: LookFault) -> Problem {
     match fault {
         LookFault::Behind | LookFault::TooMuch => {
             Problem::new(Kind::ViewsBehind, "the views are behind the ledger").hint("try again shortly")

@@ -98,9 +98,14 @@ impl Route {
             .map(|(member, _)| member)
     }
 
+    /// Everybody to whom work on this route may be handed.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.own_names().chain(self.fallback_agent_id.as_deref())
+    }
+
     /// May work on this route be handed to that agent?
     pub fn reaches(&self, agent_id: &str) -> bool {
-        self.own_names().any(|name| name == agent_id) || self.fallback_agent_id.as_deref() == Some(agent_id)
+        self.agents().any(|name| name == agent_id)
     }
 }
 

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use super::event::PhaseEvent;
 use super::findings::{
-    ContractDecision, E2eHandoff, Findings, Probe, Probes, SimulatedEnd, SimulatedOutcome, Simulation,
+    ContractDecision, Findings, Operator, Probe, Probes, SimulatedEnd, SimulatedOutcome, Simulation,
 };
 use super::plan::{Plan, PlanFault};
-use super::record::{By, Evidence, RouteRecord};
+use super::record::RouteRecord;
 use super::rehearse::{DryOutcome, dry_run};
 use super::stage::{PromotionGate, Stage};
-use crate::contract::Mode;
+use super::vouching::end_to_end;
 use crate::json::printable;
 use crate::limits;
-use crate::policy::Route;
+use crate::policy::{AgentNames, Route};
 use crate::proof::Digest;
 
 /// What came of evaluating a gate, and what it belongs to.
@@ -103,8 +103,11 @@ pub fn evaluate(record: &RouteRecord, findings: &Findings<'_>) -> Result<GateAns
         Findings::Contract(decisions) => contract(record, decisions, &mut found),
         Findings::Routing(probes) => routing(&definition.route, probes, &mut found),
         Findings::Simulation(simulation) => simulated(record, simulation, &mut found),
-        Findings::E2e(handoffs) => end_to_end(record, handoffs, &mut found),
-        Findings::Live { operator, plan } => live(record, operator, plan, &mut found),
+        Findings::E2e { handoffs, names } => end_to_end(record, handoffs, names, &mut found),
+        Findings::Live { operator, names, plan } => {
+            approved(&definition.route, operator, names, &mut found);
+            live(record, plan, &mut found);
+        }
     }
     let Found { mut missing, evidence, handoff_id, plan_ref } = found;
     missing.truncate(limits::GATE_MISSING_MAX);
@@ -165,26 +168,45 @@ pub fn record_gate(
 }
 
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     missing: Vec<Missing>,
-    evidence: Vec<u64>,
-    handoff_id: Option<String>,
-    plan_ref: Option<String>,
+    pub(super) evidence: Vec<u64>,
+    pub(super) handoff_id: Option<String>,
+    pub(super) plan_ref: Option<String>,
 }
 
 impl Found {
-    fn lacks(&mut self, what: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn lacks(&mut self, what: impl Into<String>, hint: impl Into<String>) {
         self.missing.push(Missing { what: what.into(), hint: hint.into() });
     }
+}
+
+/// The codes of what the TaskSpec's schema states beside its shape (`$defs/rules`): whoever has one of them sent a TaskSpec
+/// that is not valid.
+const SCHEMA_RULES: [&str; 7] = [
+    "POLICY_APPROVAL_REQUIRED",
+    "POLICY_AUTHORIZATION_MISSING",
+    "POLICY_CONFIRMATION_REQUIRED",
+    "POLICY_MENTION_NOT_DELEGATED",
+    "POLICY_ROLLBACK_PLAN_MISSING",
+    "POLICY_SELF_TEST",
+    "POLICY_SIDE_EFFECTS",
+];
+
+/// Does this code say that a TaskSpec does not keep its contract?
+pub(crate) fn breaks_contract(code: &str) -> bool {
+    ["A2A_", "EXECUTION_SCHEMA_"].iter().any(|family| code.starts_with(family))
+        || SCHEMA_RULES.contains(&code)
 }
 
 /// G0: a handoff on this route passed every contract check. One that was refused for another reason did, too.
 fn contract(record: &RouteRecord, decisions: &[ContractDecision], found: &mut Found) {
     let since = record.declared.as_ref().map_or(u64::MAX, |declared| declared.since);
-    let is_contract = |code: &String| code.starts_with("A2A_") || code.starts_with("EXECUTION_SCHEMA_");
+    let is_sound = |decision: &&ContractDecision| !decision.codes.iter().any(|code| breaks_contract(code));
     let sound = decisions
         .iter()
-        .filter(|decision| decision.sequence > since && !decision.codes.iter().any(is_contract))
+        .filter(|decision| decision.sequence > since)
+        .filter(is_sound)
         .max_by_key(|decision| decision.sequence);
     match sound {
         Some(decision) => {
@@ -276,77 +298,29 @@ fn speaks_against(code: &str) -> bool {
     ["EXECUTION_SCHEMA_", "A2A_", "POLICY_"].iter().any(|family| code.starts_with(family))
 }
 
-/// G3: a handoff was completed since G2's window began, and somebody who is neither end of it says so with evidence.
-fn end_to_end(record: &RouteRecord, handoffs: &[E2eHandoff], found: &mut Found) {
-    let mut against = Vec::new();
-    for evidence in record.evidence.iter().rev() {
-        let Some(handoff) = handoffs.iter().find(|handoff| handoff.handoff_id == evidence.handoff_id) else {
-            continue;
-        };
-        match holds(record, evidence, handoff) {
-            Ok(completed) => {
-                found.evidence = vec![completed, evidence.sequence];
-                found.handoff_id = Some(handoff.handoff_id.clone());
-                found.plan_ref.clone_from(&handoff.plan_ref);
-                return;
-            }
-            Err(why) => against
-                .push(format!("evidence on `{}` does not count: {why}", printable(&handoff.handoff_id))),
-        }
-    }
-    let hint = "have an operator, or a registered harness where `safety.e2eActor` is `authorized-harness`, attach a \
-                runId, traceId or report to a handoff that was completed since G1 and since the last rollback";
-    if against.is_empty() {
-        found.lacks("no evidence of an authorized end-to-end run is attached", hint);
-    }
-    for what in against {
-        found.lacks(what, hint);
-    }
-}
-
-/// Does a piece of evidence count? Where the handoff was completed, or why not.
-fn holds(record: &RouteRecord, evidence: &Evidence, handoff: &E2eHandoff) -> Result<u64, String> {
-    let name = match &evidence.by {
-        By::Human(name) => name,
-        By::Runner(name) if handoff.e2e_actor == "authorized-harness" => name,
-        By::Runner(_) => return Err("a harness attached it, and the TaskSpec asks for a human".to_owned()),
-        By::System | By::Agent(_) => return Err("no operator or harness attached it".to_owned()),
-    };
-    // An agent's word on its own work is no evidence, under whichever name it gives it.
-    let ends = [Some(&handoff.source_agent), Some(&handoff.target_agent), handoff.claimed_by.as_ref()];
-    let route = record.route();
-    let is_end =
-        |name: &&String| ends.contains(&Some(*name)) || route.is_some_and(|route| route.reaches(name));
-    if let Some(name) = std::iter::once(name).chain(&evidence.principal).find(is_end) {
-        return Err(format!("`{}` is one of its own ends", printable(name)));
-    }
-    if handoff.mode.is_none_or(|mode| mode == Mode::Dev) {
-        return Err("it ran in dev, which is no rehearsal of live work".to_owned());
-    }
-    if evidence.run_id.is_none() && evidence.trace_id.is_none() && evidence.report.is_none() {
-        return Err("it has no runId, traceId or report".to_owned());
-    }
-    let window = record.e2e_window().unwrap_or(u64::MAX);
-    match handoff.completed {
-        None => Err("it is not completed".to_owned()),
-        Some(completed) if completed <= window => {
-            Err("it was completed before G1 or before the last rollback".to_owned())
-        }
-        Some(_) if evidence.sequence <= window => {
-            Err("it was attached before G1 or before the last rollback".to_owned())
-        }
-        Some(completed) => Ok(completed),
-    }
-}
-
-/// G4: a named operator, and a rollback plan that can be carried out.
-fn live(record: &RouteRecord, operator: Option<&str>, plan: &Result<Plan, PlanFault>, found: &mut Found) {
-    if operator.is_none_or(str::is_empty) {
-        found.lacks(
+/// G4: a named operator approves, who is no agent of the route.
+fn approved(route: &Route, operator: Option<Operator<'_>>, names: &AgentNames, found: &mut Found) {
+    let Some(operator) = operator.filter(|operator| !operator.name.is_empty()) else {
+        return found.lacks(
             "no operator approves it by name",
             "an operator asks for G4 with a token of their own; an admin or an agent is no person",
         );
+    };
+    let mut agents = route.agents().flat_map(|agent| names.all(agent));
+    if let Some(own) = agents.find(|name| *name == operator.name || Some(*name) == operator.principal) {
+        found.lacks(
+            format!(
+                "the operator `{}` is an agent of the route: `{}`",
+                printable(operator.name),
+                printable(own)
+            ),
+            "have an operator approve it who does none of its work",
+        );
     }
+}
+
+/// G4: a rollback plan that can be carried out.
+fn live(record: &RouteRecord, plan: &Result<Plan, PlanFault>, found: &mut Found) {
     let plan = match plan {
         Ok(plan) if record.plan_ref() == Some(&plan.plan_ref) => plan,
         Ok(plan) => {

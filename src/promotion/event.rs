@@ -8,6 +8,7 @@ use super::definition::Definition;
 use super::evaluate::GateAnswer;
 use super::rollback::RollbackPlan;
 use super::stage::{PromotionGate, Stage};
+use super::vouching::Voucher;
 use crate::limits;
 use crate::proof::Digest;
 use crate::wire::{Kind, Sender};
@@ -42,8 +43,7 @@ pub enum PhaseEvent {
     Evidence {
         handoff_id: String,
         attached: Attached,
-        /// The principal that the person who attached it also is.
-        principal: Option<String>,
+        voucher: Voucher,
     },
     RolledBack(Box<RollbackPlan>),
     Lifted {
@@ -138,10 +138,14 @@ impl PhaseEvent {
                 "handoff_id": handoff_id,
                 "outcome": outcome.as_str(),
             })),
-            Self::Evidence { handoff_id, attached: Attached { run_id, trace_id, report }, principal } => {
+            Self::Evidence { handoff_id, attached, voucher } => {
+                let Attached { run_id, trace_id, report } = attached;
+                let Voucher { agent_id, registered_by, principal } = voucher;
                 without_nulls(json!({
+                    "agent_id": agent_id,
                     "handoff_id": handoff_id,
                     "principal": principal,
+                    "registered_by": registered_by,
                     "report": report,
                     "run_id": run_id,
                     "trace_id": trace_id,

@@ -3,6 +3,7 @@
 use super::plan::{Plan, PlanFault};
 use super::stage::PromotionGate;
 use crate::contract::Mode;
+use crate::policy::AgentNames;
 
 /// What was found out for one gate.
 #[derive(Debug, Clone, Copy)]
@@ -14,9 +15,17 @@ pub enum Findings<'f> {
     /// G2: how accepted simulated handoffs ended.
     Simulation(Simulation<'f>),
     /// G3: the handoffs that evidence was attached to.
-    E2e(&'f [E2eHandoff]),
+    E2e { handoffs: &'f [E2eHandoff], names: &'f AgentNames },
     /// G4: which operator approves, and the route's rollback plan.
-    Live { operator: Option<&'f str>, plan: &'f Result<Plan, PlanFault> },
+    Live { operator: Option<Operator<'f>>, names: &'f AgentNames, plan: &'f Result<Plan, PlanFault> },
+}
+
+/// A person who lets a route go live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operator<'f> {
+    pub name: &'f str,
+    /// The principal that the person also is.
+    pub principal: Option<&'f str>,
 }
 
 /// What was decided about a handoff on the route.
@@ -107,7 +116,7 @@ impl Findings<'_> {
             Self::Contract(_) => PromotionGate::G0,
             Self::Routing(_) => PromotionGate::G1,
             Self::Simulation(_) => PromotionGate::G2,
-            Self::E2e(_) => PromotionGate::G3,
+            Self::E2e { .. } => PromotionGate::G3,
             Self::Live { .. } => PromotionGate::G4,
         }
     }

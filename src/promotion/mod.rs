@@ -25,18 +25,22 @@ mod rehearse;
 mod rollback;
 mod stage;
 mod trigger;
+mod vouching;
 
 pub use canary::{
     CanaryEnd, StageRefusal, end_canary, mode_allowed, overdue, slot_free, stage_reaches, take_slot,
 };
 pub use declare::{RouteChange, declare};
 pub use definition::Definition;
+#[cfg(test)]
+pub(crate) use evaluate::breaks_contract;
 pub use evaluate::{
     GateAnswer, GateOutcome, Missing, NotNow, Superseded, evaluate, may_ask, may_record, record_gate,
 };
 pub use event::{Attached, CanaryOutcome, Lift, PhaseEvent};
 pub use findings::{
-    ContractDecision, E2eHandoff, Findings, Probe, Probes, SimulatedEnd, SimulatedOutcome, Simulation,
+    ContractDecision, E2eHandoff, Findings, Operator, Probe, Probes, SimulatedEnd, SimulatedOutcome,
+    Simulation,
 };
 pub use plan::{Act, Plan, PlanFault, PlanForm, PlanStep, PlanTrigger, ROLLBACK_PLAN_SCHEMA, read_plan};
 pub use record::{
@@ -48,6 +52,7 @@ pub use rollback::{
 };
 pub use stage::{GateStatus, PromotionGate, Stage, UnknownWord};
 pub use trigger::{AutomaticRollback, LiveEnd, LiveOutcome, Trigger, calls_for_rollback};
+pub use vouching::Voucher;
 
 #[cfg(test)]
 mod tests;

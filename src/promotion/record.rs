@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::definition::Definition;
 use super::stage::{GateStatus, PromotionGate, Stage};
+use super::vouching::Voucher;
 use crate::policy::Route;
 use crate::proof::Digest;
 use crate::timestamp::Timestamp;
@@ -102,8 +103,8 @@ pub struct Pass {
 pub struct Evidence {
     pub handoff_id: String,
     pub by: By,
-    /// The principal that a person who attached it also is.
-    pub principal: Option<String>,
+    #[serde(flatten)]
+    pub voucher: Voucher,
     pub sequence: u64,
     pub at: Timestamp,
     pub run_id: Option<String>,

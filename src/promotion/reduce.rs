@@ -13,6 +13,7 @@ use super::record::{
     By, Canary, Declared, Evidence, Holder, LastOutcome, LastRollback, Pass, Pin, RouteFacts, RouteRecord,
 };
 use super::stage::{GateStatus, PromotionGate, Stage};
+use super::vouching::Voucher;
 use crate::limits;
 use crate::policy::Route;
 use crate::proof::Digest;
@@ -178,7 +179,11 @@ impl RouteFacts {
         self.evidence.push(Evidence {
             handoff_id,
             by: By::of(fact.sender),
-            principal: owned(fact, "principal"),
+            voucher: Voucher {
+                agent_id: owned(fact, "agent_id"),
+                registered_by: owned(fact, "registered_by"),
+                principal: owned(fact, "principal"),
+            },
             sequence: fact.sequence,
             at: fact.at,
             run_id: owned(fact, "run_id"),

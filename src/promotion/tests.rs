@@ -13,11 +13,13 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::contract::Mode;
-use crate::policy::Route;
+use crate::policy::{AgentNames, Route};
 use crate::timestamp::Timestamp;
 use crate::wire::{Fact, Kind, Sender, StreamId};
 
 const KEY: &str = "crypto-sage.execution-plane.v1";
+
+const RITA: Option<Operator<'_>> = Some(Operator { name: "rita", principal: Some("user:rita") });
 
 /// Kind, sender, sequence, payload.
 type Entry = (Kind, String, u64, Json);
@@ -106,11 +108,15 @@ impl Stream {
             PromotionGate::G3 => {
                 let handoff = self.run("hs_e2e_0001");
                 self.attach("human:rita", "hs_e2e_0001");
-                self.decide("human:rita", &Findings::E2e(&[handoff]))
+                self.decide(
+                    "human:rita",
+                    &Findings::E2e { handoffs: &[handoff], names: &AgentNames::default() },
+                )
             }
             PromotionGate::G4 => {
                 let plan = Ok(Plan { plan_ref: "plans/back.md".into(), form: PlanForm::Document });
-                self.decide("human:rita", &Findings::Live { operator: Some("rita"), plan: &plan })
+                let names = AgentNames::default();
+                self.decide("human:rita", &Findings::Live { operator: RITA, names: &names, plan: &plan })
             }
         };
         assert!(outcome.passed, "{outcome:?}");
@@ -144,11 +150,12 @@ impl Stream {
     }
 
     fn attach(&mut self, sender: &str, handoff_id: &str) {
+        self.attach_as(sender, Voucher::default(), handoff_id);
+    }
+
+    fn attach_as(&mut self, sender: &str, voucher: Voucher, handoff_id: &str) {
         let attached = Attached { run_id: Some("run_1".into()), ..Attached::default() };
-        self.write(
-            sender,
-            [PhaseEvent::Evidence { handoff_id: handoff_id.into(), attached, principal: None }],
-        );
+        self.write(sender, [PhaseEvent::Evidence { handoff_id: handoff_id.into(), attached, voucher }]);
     }
 
     fn roll_back(&mut self, block: Option<bool>, in_flight: &[&str]) -> RollbackPlan {

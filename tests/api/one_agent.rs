@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::approvals::live;
 use super::delegated::{House, SECRET, codes, mention, sensitive, signed};
-use super::harness::{ROUTER, write};
+use super::harness::{ROUTER, spec, write};
 use super::route::{Agent, Scene};
 use super::signing::from_now;
 use super::wire::Request;
@@ -188,4 +188,113 @@ fn the_fallback_makes_no_grant_for_itself_under_another_name() {
     check("granted_0001", "user:bo", true, &[]);
     check("granted_0002", "dr-of-the-side", true, &["POLICY_AUTHORIZATION_SCOPE"]);
     check("granted_0003", "dr-of-the-side", false, &[]);
+}
+
+/// An operator who makes a harness, as the agent of this name if any.
+fn harness_of(scene: &Scene, maker: &str, name: &str, agent: Option<&str>) -> String {
+    let mut asked = json!({"name": name, "role": "harness"});
+    if let Some(agent) = agent {
+        asked["agentId"] = agent.into();
+    }
+    let made = scene.daemon.post_as(maker, "/v1/tokens", asked);
+    assert_eq!(made.status, 201, "{made:?}");
+    made.json()["token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn nobody_vouches_for_a_run_under_another_name_or_through_a_harness_of_theirs() {
+    let (_agent, scene) = scene("", |_| {});
+    scene.through("G2");
+    let evidence = json!({"handoffId": "hs_20260218_walk_sim_1", "evidence": {"runId": "run-7"}});
+    let person = |name: &str| scene.daemon.token(name, "operator", None);
+    let tied = |name: &str, principal: &str| scene.daemon.person(name, principal);
+    let head = scene.daemon.events().len();
+    for token in [
+        person(SIDE_NAME),
+        person("router-of-the-side"),
+        person("dr-of-the-side"),
+        tied("ivan", SIDE_NAME),
+        harness_of(&scene, &scene.rita, "bench-a", Some(SIDE_NAME)),
+        harness_of(&scene, &scene.rita, "bench-b", Some("router-of-the-side")),
+        harness_of(&scene, &person("crypto-sage"), "bench-c", None),
+        harness_of(&scene, &person(ROUTER), "bench-d", None),
+        harness_of(&scene, &tied("ines", SIDE_NAME), "bench-e", None),
+    ] {
+        let reply = scene.ask(&token, "G3", evidence.clone());
+        assert_eq!((reply.status, reply.code().as_str()), (403, "ROUTE_EVIDENCE_OWN"), "{reply:?}");
+    }
+    let wrote =
+        |kind: &str| scene.daemon.events().iter().skip(head).filter(|event| event["type"] == kind).count();
+    assert_eq!(wrote("promotion.evidence"), 0);
+
+    // What stood behind it is recorded, and looked at again when the gate is decided.
+    let mut run = spec("harnessed");
+    run["mode"] = "simulated".into();
+    run["safety"]["e2eActor"] = "authorized-harness".into();
+    assert_eq!(scene.daemon.post_as(&scene.router, "/v1/handoffs", &run).status, 201);
+    let bo = scene.daemon.person("bo", "user:bo");
+    let bench = harness_of(&scene, &bo, "bench-f", Some("tester"));
+    let on = json!({"handoffId": run["handoffId"], "evidence": {"runId": "run-8"}});
+    assert_eq!(scene.ask(&bench, "G3", on).status, 200);
+    let events = scene.daemon.events();
+    let attached = events.iter().rfind(|event| event["type"] == "promotion.evidence").unwrap();
+    let behind = ["agent_id", "registered_by", "principal"].map(|name| attached["payload"][name].clone());
+    assert_eq!(behind, ["tester", "bo", "user:bo"].map(Json::from));
+    scene.redefine(|route| route["aliases"] = json!(["blockchain-operator", "tester"]));
+    assert_eq!(
+        scene.gate("G3", json!({})),
+        "evidence on `hs_20260218_harnessed` does not count: `tester` is one of its own ends"
+    );
+    assert_eq!(scene.gate("G3", evidence), "passed");
+}
+
+#[test]
+fn no_agent_of_a_route_lets_it_go_live() {
+    let (_agent, scene) = scene("", |_| {});
+    scene.through("G3");
+    let own = |token: String, name: &str| {
+        let told = scene.ask(&token, "G4", json!({"reason": "go"})).json();
+        assert_eq!(told["status"], "failed", "{told}");
+        let what = told["missing"][0]["what"].as_str().unwrap();
+        assert_eq!(what, format!("the operator `{name}` is an agent of the route: `{name}`"));
+    };
+    for name in ["crypto-sage", "blockchain-operator", "crypto-sage-dr", SIDE_NAME, "dr-of-the-side"] {
+        own(scene.daemon.token(name, "operator", None), name);
+    }
+    let told = scene.ask(&scene.daemon.person("ivan", "crypto-sage-dr"), "G4", json!({})).json();
+    assert_eq!(told["missing"][0]["what"], "the operator `ivan` is an agent of the route: `crypto-sage-dr`");
+    assert_eq!(scene.state().0, "simulated G3 failed");
+    // Who hands the work over is another agent.
+    let router = scene.daemon.token(ROUTER, "operator", None);
+    assert_eq!(scene.ask(&router, "G4", json!({})).json()["status"], "passed");
+}
+
+#[test]
+fn a_taskspec_that_is_not_valid_is_no_evidence_for_g0() {
+    let (_agent, scene) = scene("", |_| {});
+    let without = |name: &str, change: fn(&mut Json), code: &str| {
+        let mut work = spec(name);
+        work["mode"] = "dev".into();
+        change(&mut work);
+        let refused = scene.daemon.post_as(&scene.router, "/v1/handoffs", &work);
+        assert_eq!((refused.status, codes(&refused.json())), (403, vec![code.to_owned()]), "{refused:?}");
+        assert_eq!(
+            scene.gate("G0", json!({})),
+            "no handoff on this route has passed every contract check since it was defined"
+        );
+    };
+    without(
+        "no_plan",
+        |work| drop(work.as_object_mut().unwrap().remove("rollback")),
+        "POLICY_ROLLBACK_PLAN_MISSING",
+    );
+    without("self_test", |work| work["safety"]["e2eActor"] = "agent".into(), "POLICY_SELF_TEST");
+    without(
+        "effects",
+        |work| work["safety"]["allowExternalSideEffects"] = true.into(),
+        "POLICY_SIDE_EFFECTS",
+    );
+    // A valid one that was refused for another reason is evidence.
+    assert_eq!(scene.submit("early_sim", "simulated").1.code(), "POLICY_STAGE_NOT_REACHED");
+    assert_eq!(scene.gate("G0", json!({})), "passed");
 }

@@ -17,8 +17,8 @@ use handoffd::ledger::{AppendFault, Batch, Entry, Head, Log};
 use handoffd::mentions::{Phase, PhaseAsk};
 use handoffd::policy::{PolicySet, Workspace};
 use handoffd::promotion::{
-    Attached, ContractDecision, E2eHandoff, Findings, Lift, Probe, Probes, RollbackAsk, RollbackBy,
-    SimulatedEnd, SimulatedOutcome, Simulation, evaluate, read_plan,
+    Attached, ContractDecision, E2eHandoff, Findings, Lift, Operator, Probe, Probes, RollbackAsk, RollbackBy,
+    SimulatedEnd, SimulatedOutcome, Simulation, Voucher, evaluate, read_plan,
 };
 use handoffd::proof::{Digest, Key, Keyring, Purpose, Secret, Seed};
 use handoffd::timestamp::Timestamp;
@@ -26,7 +26,7 @@ use handoffd::wire::{Kind, SentEvent, Side};
 use serde_json::{Value as Json, json};
 
 use crate::chance::Chance;
-use crate::gates::{Rules, Submitter};
+use crate::gates::{Rules, Submitter, agents, names};
 use crate::model::{Answer, Grant, Human, Model, Pass, Said, Settled, State, TOPIC};
 use crate::routes::{CANARY_OF, STAGES};
 use crate::seed::{is_long, seed};
@@ -289,7 +289,7 @@ impl Both {
 
     fn submit(&mut self) {
         let now = self.clock.read();
-        let repeats = !self.sent.is_empty() && self.chance.percent(18);
+        let repeats = !self.sent.is_empty() && self.chance.percent(20);
         let (spec, submitter) = if repeats {
             let (mut spec, submitter) = self.chance.one(&self.sent).clone();
             if self.chance.percent(30) {
@@ -331,7 +331,7 @@ impl Both {
             self.nudge();
         }
         self.note(format!("submit (judged at {judged_at}, stale {is_stale}): {spec}"));
-        let dry = self.chance.percent(10);
+        let dry = self.chance.percent(15);
         let now = self.now();
         if dry {
             self.check_dry(&spec, &submitter, now);
@@ -368,7 +368,7 @@ impl Both {
         let dry = self.engine.dry_run(judged).unwrap();
         assert_eq!(self.engine.head(), head);
         // What it would be answered, by a model that forgets it again.
-        let expected = self.model.clone().submit(spec, submitter, None, now);
+        let expected = self.model.clone().submit(spec, submitter, Some(self.clock.read()), now);
         let found = match &dry.replay_of {
             Some(again) => said(again),
             None => Answer {
@@ -566,6 +566,7 @@ fn the_engine_and_the_model_never_differ() {
         "allowed of 1.1",
         "refused of 1.1 for its shape",
         "gates passed",
+        "gates withheld from agents",
         "rollbacks",
         "reports taken",
     ] {

@@ -12,8 +12,9 @@ use crate::freeze::{FreezeAsk, FreezeScope};
 use crate::mentions::{Phase, PhaseAsk};
 use crate::policy::Route;
 use crate::promotion::{
-    Attached, ContractDecision, E2eHandoff, Findings, Lift, Probe, Probes, ROLLED_BACK, RollbackAsk,
-    RollbackBy, RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, evaluate, read_plan,
+    Attached, ContractDecision, E2eHandoff, Findings, Lift, Operator, Probe, Probes, ROLLED_BACK,
+    RollbackAsk, RollbackBy, RouteRecord, SimulatedEnd, SimulatedOutcome, Simulation, Stage, Voucher,
+    evaluate, read_plan,
 };
 use crate::proof::{Key, Purpose, Secret};
 use crate::wire::{SentEvent, Side, State};
@@ -133,7 +134,7 @@ impl Scene {
         let outcomes = [outcome(1), outcome(2), outcome(3)];
         self.pass(&Findings::Simulation(Simulation { needed: 3, outcomes: &outcomes }));
         let attached = Attached { run_id: Some("run-1".into()), ..Attached::default() };
-        let evidence = ("hs_e2e_0001".to_owned(), attached);
+        let evidence = ("hs_e2e_0001".to_owned(), attached, Voucher::default());
         self.engine.attach_evidence(ROUTE.into(), evidence, rita()).unwrap().unwrap();
         let run = E2eHandoff {
             handoff_id: "hs_e2e_0001".into(),
@@ -145,9 +146,11 @@ impl Scene {
             e2e_actor: "human".into(),
             plan_ref: None,
         };
-        self.pass(&Findings::E2e(&[run]));
+        let names = self.rules.policies.names();
+        self.pass(&Findings::E2e { handoffs: &[run], names });
         let plan = read_plan(self.rules.policies.references(), self.record().plan_ref());
-        self.pass(&Findings::Live { operator: Some("rita"), plan: &plan });
+        let operator = Some(Operator { name: "rita", principal: None });
+        self.pass(&Findings::Live { operator, names, plan: &plan });
         assert_eq!(self.record().stage, Stage::Live);
     }
 

@@ -32,7 +32,13 @@ fn g0_needs_a_handoff_that_passed_every_contract_check_since_the_route_was_defin
     check(&passed.outcome, "passed");
     assert_eq!((passed.outcome.evidence, passed.handoff_id.as_deref()), (vec![since], Some("hs_contract")));
     check(&g0(since, &["POLICY_STAGE_NOT_REACHED"]).outcome, "passed");
-    for codes in [&["A2A_ROUTE_TARGET_MISMATCH"][..], &["POLICY_SELF_TEST", "EXECUTION_SCHEMA_INVALID"]] {
+    for codes in [
+        &["A2A_ROUTE_TARGET_MISMATCH"][..],
+        &["POLICY_FROZEN", "EXECUTION_SCHEMA_INVALID"],
+        // Not valid in the schema, which states these rules, too.
+        &["POLICY_ROLLBACK_PLAN_MISSING"],
+        &["POLICY_STAGE_NOT_REACHED", "POLICY_SELF_TEST"],
+    ] {
         check(&g0(since, codes).outcome, "no handoff on this route");
     }
     check(&g0(before, &[]).outcome, "no handoff on this route");
@@ -141,6 +147,51 @@ fn g1_passed_again_begins_another_window() {
     assert_eq!((stream.record.stage, stream.record.next_gate()), (Stage::Dev, Some(PromotionGate::G1)));
 }
 
+fn g3_of(stream: &Stream, handoff: &E2eHandoff, names: &AgentNames) -> GateAnswer {
+    let handoffs = std::slice::from_ref(handoff);
+    evaluate(&stream.record, &Findings::E2e { handoffs, names }).unwrap()
+}
+
+/// What agents are called, by routes like these.
+fn names_of(routes: &[(&str, &str)]) -> AgentNames {
+    let route = |(primary, alias): &(&str, &str)| {
+        route_of(&json!({"capability": "side", "primaryAgentId": primary, "aliases": [alias]}))
+    };
+    let routes: Vec<Route> = routes.iter().map(route).collect();
+    AgentNames::of(routes.iter())
+}
+
+#[test]
+fn nobody_vouches_for_a_run_of_theirs_under_any_name_and_through_no_harness() {
+    let names = names_of(&[("worker", "w3"), ("router", "r2"), ("dr", "dr2"), ("other", "o2")]);
+    let route = with(worker(), json!({"fallbackAgentId": "dr"}));
+    let check_as = |sender: &str, [agent_id, registered_by, principal]: [Option<&str>; 3], expected: &str| {
+        let mut stream = Stream::up_to(&route, PromotionGate::G2);
+        let handoff = stream.run("hs_e2e_0001");
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let (agent_id, registered_by) = (owned(agent_id), owned(registered_by));
+        stream.attach_as(
+            sender,
+            Voucher { agent_id, registered_by, principal: owned(principal) },
+            "hs_e2e_0001",
+        );
+        check(&g3_of(&stream, &handoff, &names).outcome, expected);
+        assert_eq!(stream.replayed(), stream.record);
+    };
+    const OWN: &str = "is one of its own ends";
+    for own in ["worker", "w3", "router", "r2", "dr", "dr2"] {
+        check_as(&format!("human:{own}"), [None; 3], OWN);
+        check_as("human:rita", [None, None, Some(own)], OWN);
+        check_as("runner:nightly", [Some(own), None, None], OWN);
+        check_as("runner:nightly", [None, Some(own), None], OWN);
+        check_as("runner:nightly", [None, Some("bo"), Some(own)], OWN);
+    }
+    check_as("human:o2", [None, None, Some("other")], "passed");
+    check_as("runner:nightly", [Some("o2"), Some("rita"), Some("user:rita")], "passed");
+    // An entry of a time before these were recorded.
+    check_as("runner:nightly", [None; 3], "passed");
+}
+
 #[test]
 fn g3_needs_a_completed_run_with_evidence_of_somebody_who_is_neither_end_of_it() {
     let check_run = |sender: &str, change: &dyn Fn(&mut E2eHandoff), expected: &str| {
@@ -148,7 +199,7 @@ fn g3_needs_a_completed_run_with_evidence_of_somebody_who_is_neither_end_of_it()
         let mut handoff = stream.run("hs_e2e_0001");
         change(&mut handoff);
         stream.attach(sender, "hs_e2e_0001");
-        let answer = evaluate(&stream.record, &Findings::E2e(&[handoff.clone()])).unwrap();
+        let answer = g3_of(&stream, &handoff, &AgentNames::default());
         check(&answer.outcome, expected);
         let expected = if expected == "passed" {
             (vec![handoff.completed.unwrap(), stream.sequence], handoff.plan_ref)
@@ -188,9 +239,7 @@ fn evidence_from_before_a_rollback_does_not_count_after_it() {
     let handoff = stream.run("hs_e2e_0001");
     stream.attach("human:rita", "hs_e2e_0001");
     stream.roll_back(Some(false), &[]);
-    let g3 = |stream: &Stream, handoff: &E2eHandoff| {
-        evaluate(&stream.record, &Findings::E2e(std::slice::from_ref(handoff))).unwrap().outcome
-    };
+    let g3 = |stream: &Stream, handoff: &E2eHandoff| g3_of(stream, handoff, &AgentNames::default()).outcome;
     check(&g3(&stream, &handoff), "no evidence of an authorized");
     stream.attach("human:rita", "hs_e2e_0001");
     check(&g3(&stream, &handoff), "before the last rollback");
@@ -203,14 +252,28 @@ fn evidence_from_before_a_rollback_does_not_count_after_it() {
 fn g4_needs_a_named_operator_and_the_routes_own_plan() {
     let stream = Stream::up_to(&worker(), PromotionGate::G3);
     let plan = |plan_ref: &str| Ok(Plan { plan_ref: plan_ref.into(), form: PlanForm::Document });
-    let g4 = |stream: &Stream, operator: Option<&str>, plan: &Result<Plan, PlanFault>| {
-        evaluate(&stream.record, &Findings::Live { operator, plan }).unwrap().outcome
+    let names = names_of(&[("worker", "w3"), ("dr", "dr2"), ("router", "r2")]);
+    let g4_by = |stream: &Stream, operator: Option<Operator<'_>>, plan: &Result<Plan, PlanFault>| {
+        evaluate(&stream.record, &Findings::Live { operator, names: &names, plan }).unwrap().outcome
+    };
+    let g4 = |stream: &Stream, name: Option<&str>, plan: &Result<Plan, PlanFault>| {
+        g4_by(stream, name.map(|name| Operator { name, principal: None }), plan)
     };
     check(&g4(&stream, Some("rita"), &plan("plans/back.md")), "passed");
     check(&g4(&stream, None, &plan("plans/back.md")), "no operator approves it by name");
     check(&g4(&stream, Some(""), &plan("plans/back.md")), "no operator approves it by name");
     check(&g4(&stream, Some("rita"), &plan("plans/other.md")), "is not the route's rollback plan");
     check(&g4(&stream, Some("rita"), &Err(PlanFault::None)), "the route has no rollback plan");
+    // Nobody lets their own work go live.
+    let with_fallback = with(worker(), json!({"fallbackAgentId": "dr", "aliases": ["w2"]}));
+    let own = Stream::up_to(&with_fallback, PromotionGate::G3);
+    for name in ["worker", "w2", "w3", "dr", "dr2"] {
+        check(&g4(&own, Some(name), &plan("plans/back.md")), "is an agent of the route");
+        let tied = Some(Operator { name: "rita", principal: Some(name) });
+        check(&g4_by(&own, tied, &plan("plans/back.md")), "the operator `rita` is an agent of the route");
+    }
+    check(&g4(&own, Some("r2"), &plan("plans/back.md")), "passed");
+    check(&g4(&stream, Some("dr"), &plan("plans/back.md")), "passed");
     // A route without a plan of its own has the one that the handoff of G3 names.
     let stream = Stream::up_to(&with(worker(), json!({"rollbackPlanRef": null})), PromotionGate::G3);
     assert_eq!(stream.record.plan_ref(), Some("plans/of-the-handoff.md"));
@@ -251,7 +314,11 @@ fn gates_are_passed_in_order_and_open_the_stages() {
 fn an_answer_is_recorded_only_under_what_it_was_evaluated_under() {
     let stream = Stream::up_to(&worker(), PromotionGate::G3);
     let plan = Ok(Plan { plan_ref: "plans/back.md".into(), form: PlanForm::Document });
-    let answer = evaluate(&stream.record, &Findings::Live { operator: Some("rita"), plan: &plan }).unwrap();
+    let answer = evaluate(
+        &stream.record,
+        &Findings::Live { operator: RITA, names: &AgentNames::default(), plan: &plan },
+    )
+    .unwrap();
     let check = |change: &dyn Fn(&mut Stream), expected: Result<(), Superseded>| {
         let mut now = stream.clone();
         change(&mut now);

@@ -342,12 +342,13 @@ impl World {
             plan_ref: None,
         }];
         let plan = Ok(Plan { plan_ref: "plans/back.md".into(), form: PlanForm::Document });
+        let names = AgentNames::default();
         let findings = match gate {
             PromotionGate::G0 => Findings::Contract(&contract),
             PromotionGate::G1 => Findings::Routing(&probes),
             PromotionGate::G2 => Findings::Simulation(Simulation { needed: 1, outcomes: &outcomes }),
-            PromotionGate::G3 => Findings::E2e(&run),
-            PromotionGate::G4 => Findings::Live { operator: Some("rita"), plan: &plan },
+            PromotionGate::G3 => Findings::E2e { handoffs: &run, names: &names },
+            PromotionGate::G4 => Findings::Live { operator: RITA, names: &names, plan: &plan },
         };
         let expected = model.passes(gate).map(|passed| passed && answers);
         let answer = evaluate(&stream.record, &findings).ok();

@@ -97,8 +97,11 @@ fn a_dry_run_fails_where_the_plan_would_not_take_the_route_out_of_live() {
         assert_eq!((run.succeeded(), failed.len()), (false, 1), "{run:?}");
         assert!(failed[0].why.as_ref().is_some_and(|why| why.contains(expected)), "{failed:?}");
         // And G4 says so.
-        let answer =
-            evaluate(&stream.record, &Findings::Live { operator: Some("rita"), plan: &read }).unwrap();
+        let answer = evaluate(
+            &stream.record,
+            &Findings::Live { operator: RITA, names: &AgentNames::default(), plan: &read },
+        )
+        .unwrap();
         let missing = &answer.outcome.missing;
         assert!(
             !answer.outcome.passed && missing.len() == 1 && missing[0].what.contains(expected),

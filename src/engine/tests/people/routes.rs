@@ -217,7 +217,11 @@ fn a_rollback_beats_a_promotion_under_way_and_ends_live_work() {
     }
     // G3 is evaluated, then the route is rolled back, then the answer comes: too late.
     let attached = Attached { run_id: Some("run-2".into()), ..Attached::default() };
-    scene.engine.attach_evidence(ROUTE.into(), ("hs_e2e_0002".into(), attached), rita()).unwrap().unwrap();
+    scene
+        .engine
+        .attach_evidence(ROUTE.into(), ("hs_e2e_0002".into(), attached, Voucher::default()), rita())
+        .unwrap()
+        .unwrap();
     let run = E2eHandoff {
         handoff_id: "hs_e2e_0002".into(),
         mode: Some(Mode::Simulated),
@@ -228,7 +232,9 @@ fn a_rollback_beats_a_promotion_under_way_and_ends_live_work() {
         e2e_actor: "human".into(),
         plan_ref: None,
     };
-    let answer = evaluate(&scene.record(), &Findings::E2e(&[run])).unwrap();
+    let answer =
+        evaluate(&scene.record(), &Findings::E2e { handoffs: &[run], names: scene.rules.policies.names() })
+            .unwrap();
     assert!(answer.outcome.passed, "{:?}", answer.outcome);
     scene.engine.roll_back(ROUTE.into(), ask(), false, rita()).unwrap().unwrap();
     let late = scene.engine.decide_gate(ROUTE.into(), answer, scene.engine.head(), rita()).unwrap();
