@@ -16,6 +16,7 @@ use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use super::streams::Reader;
+use crate::callers::Act;
 use crate::gateway::{read_checkpoint, read_other_checkpoints};
 use crate::ledger::{Checkpoint, Entry, verify};
 use crate::limits;
@@ -88,7 +89,7 @@ async fn read(app: &Arc<App>, from: u64, through: u64) -> Result<Vec<Entry>, Pro
 /// no longer counts gets no more. A ledger that does not go as far as is known is found before the first line is sent.
 pub(super) async fn export(call: Call) -> Answer {
     let app = call.app.clone();
-    let reader = Reader::new(&app, call.caller.as_ref());
+    let reader = Reader::new(&app, call.caller.as_ref(), |caller, _| caller.may(Act::ReadAudit));
     let from = call.query.integer("from").unwrap_or(1);
     let through = app.gateway.engine().head();
     if from <= through {

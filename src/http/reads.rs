@@ -15,7 +15,7 @@ use super::problem::{Kind, Problem};
 use crate::callers::{Caller, Role};
 use crate::ledger::{EntriesFault, Source};
 use crate::limits;
-use crate::policy::PolicySet;
+use crate::policy::{PolicySet, Reach};
 use crate::views::{AttemptRow, HandoffDetail, HandoffFilter, HandoffRow, Reader, ViewsFault};
 
 /// Connections to the views: those that nobody uses at the moment, and how many more there may be.
@@ -164,12 +164,14 @@ impl Call {
     }
 }
 
-/// Does this caller see an attempt? Its ends do, those who may see all, and an agent that the route may hand it to.
+/// Does this caller see an attempt? Its ends do, those who may see all, and an agent that may do it instead of the target.
 pub(super) fn may_see(caller: &Caller, row: &AttemptRow, policies: &PolicySet) -> bool {
     let may_claim = || {
         let route = row.route_key.as_deref().and_then(|key| policies.route(key));
-        caller.role() == Role::Agent
-            && route.zip(caller.agent_id()).is_some_and(|(route, agent)| route.reaches(agent))
+        let fallback_agent = row.fallback_agent.clone();
+        let reach = if row.delegated { Reach::Named { fallback_agent } } else { Reach::Route };
+        let claimants = reach.claimants(row.target_agent.as_deref(), route);
+        caller.role() == Role::Agent && caller.agent_id().is_some_and(|agent| claimants.contains(&agent))
     };
     sees(caller, row) || may_claim()
 }

@@ -16,11 +16,13 @@ use super::App;
 use super::call::Call;
 use super::endpoint::Answer;
 use super::problem::{Kind, Problem};
-use crate::callers::{Caller, TokenId};
+use super::reads::may_see;
+use crate::callers::{Act, Caller, TokenId};
 use crate::gateway::{Listener, Told};
 use crate::ledger::EntriesFault;
 use crate::limits;
 use crate::os::clock;
+use crate::policy::PolicySet;
 use crate::wire::StreamId;
 
 /// `GET /v1/audit/stream`: every entry; the id is its sequence number.
@@ -38,7 +40,7 @@ pub(super) async fn audit(call: Call) -> Answer {
         let event = Event::default().event("entry").id(told.entry.sequence.to_string()).data(line.trim_end());
         Step { event: wanted.then_some(event), is_last: false }
     };
-    Ok(respond(&call, listener, event))
+    Ok(respond(&call, listener, event, |caller, _| caller.may(Act::ReadAudit)))
 }
 
 /// `GET /v1/handoffs/{id}/stream`: the Wire events of one attempt; the id is their place in its stream.
@@ -67,7 +69,8 @@ pub(super) async fn handoff(call: Call) -> Answer {
         });
         Step { event, is_last: is_terminal(&told.kind) }
     };
-    Ok(respond(&call, listener, event))
+    let row = row.clone();
+    Ok(respond(&call, listener, event, move |caller, policies| may_see(caller, &row, policies)))
 }
 
 /// Nothing comes after these in a handoff's stream.
@@ -88,23 +91,33 @@ fn last_event_id(call: &Call) -> Result<Option<u64>, Problem> {
     number.map(Some).ok_or_else(bad)
 }
 
-/// Whoever follows a stream, which lasts no longer than the token that opened it.
+/// Whoever follows a stream, which lasts no longer than the token that opened it, and than what that may see.
 pub(super) struct Reader {
     app: Arc<App>,
     /// Nothing of one who needs none.
     token_id: Option<TokenId>,
+    sees: Box<dyn Fn(&Caller, &PolicySet) -> bool + Send + Sync>,
     beat: tokio::time::Interval,
 }
 
 impl Reader {
-    pub(super) fn new(app: &Arc<App>, caller: Option<&Caller>) -> Self {
+    /// `sees` says whether the holder of its token may see what is told, by the policies in force.
+    pub(super) fn new(
+        app: &Arc<App>,
+        caller: Option<&Caller>,
+        sees: impl Fn(&Caller, &PolicySet) -> bool + Send + Sync + 'static,
+    ) -> Self {
         let beat = tokio::time::interval(Duration::from_secs(limits::STREAM_HEARTBEAT_S));
-        Self { app: app.clone(), token_id: caller.map(Caller::token_id), beat }
+        Self { app: app.clone(), token_id: caller.map(Caller::token_id), sees: Box::new(sees), beat }
     }
 
-    /// May it be told more? Not once its token was revoked or has expired.
+    /// May it be told more? Not once its token was revoked, has expired or is another agent's, nor once the route leads
+    /// elsewhere.
     pub(super) fn counts(&self) -> bool {
-        self.token_id.is_none_or(|token_id| self.app.rules.current().roster.counts(token_id, clock::now()))
+        let Some(token_id) = self.token_id else { return true };
+        let rules = self.app.rules.current();
+        let holder = rules.roster.holder(token_id, clock::now());
+        holder.is_some_and(|holder| (self.sees)(holder, &rules.in_force.policies))
     }
 
     /// Waits until it is time to look whether it still counts, where nothing is told. Safe to stop waiting for at any
@@ -118,9 +131,10 @@ fn respond(
     call: &Call,
     listener: Listener,
     event: impl Fn(&Told) -> Step + Send + 'static,
+    sees: impl Fn(&Caller, &PolicySet) -> bool + Send + Sync + 'static,
 ) -> axum::response::Response {
     let beat = KeepAlive::new().interval(Duration::from_secs(limits::STREAM_HEARTBEAT_S)).text("");
-    let reader = Reader::new(&call.app, call.caller.as_ref());
+    let reader = Reader::new(&call.app, call.caller.as_ref(), sees);
     let stream = events(listener, event, reader, call.app.stopping.subscribe());
     Sse::new(stream).keep_alive(beat).into_response()
 }

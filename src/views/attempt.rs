@@ -76,6 +76,9 @@ struct Attempt {
     gates: Option<i64>,
     policy: Option<i64>,
     updated: i64,
+    /// In somebody's name, and who else that person signed for.
+    delegated: bool,
+    fallback: Option<i64>,
 }
 
 pub(super) const HEAD: &str =
@@ -85,7 +88,7 @@ pub(super) const HEAD: &str =
 
 pub(super) const ATTEMPT: &str = "SELECT created, attempt, status, source, target, codes, route, mode, operation,
     correlation, parent, idempotency_key, message_id, content_digest, accepted, decision, decided, running_hash,
-    gates, policy, updated FROM attempts WHERE handoff = ?1 AND attempt = ?2";
+    gates, policy, updated, delegated, fallback FROM attempts WHERE handoff = ?1 AND attempt = ?2";
 
 impl Held {
     pub(super) fn handoff(&self) -> i64 {
@@ -130,6 +133,9 @@ impl Held {
         sequence: i64,
         correlation: i64,
     ) -> Result<Self, ViewsFault> {
+        let delegation = seen.delegation();
+        let named = delegation.and_then(|delegation| delegation.get("fallback_agent")?.as_str());
+        let fallback = words.number_if(store, named)?;
         let mut word = |name| words.number_if(store, seen.text(name));
         let owned = |name| seen.text(name).map(str::to_owned);
         let row = Attempt {
@@ -152,6 +158,8 @@ impl Held {
             gates: None,
             policy: None,
             updated: sequence,
+            delegated: delegation.is_some(),
+            fallback,
         };
         let own = Owner { source: row.listed.source, correlation };
         let head = match head {
@@ -347,6 +355,8 @@ impl Attempt {
             gates: row.get(18)?,
             policy: row.get(19)?,
             updated: row.get(20)?,
+            delegated: row.get(21)?,
+            fallback: row.get(22)?,
         })
     }
 
@@ -355,14 +365,15 @@ impl Attempt {
             .prepare_cached(
                 "INSERT INTO attempts (created, handoff, attempt, status, source, target, codes, route, mode,
                  operation, correlation, parent, idempotency_key, message_id, content_digest, accepted, decision,
-                 decided, running_hash, gates, policy, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                 ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+                 decided, running_hash, gates, policy, updated, delegated, fallback) VALUES (?1, ?2, ?3, ?4, ?5, ?6,
+                 ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
             )?
             .execute(params![
                 self.created, handoff, self.attempt, self.status, self.listed.source, self.listed.target,
                 self.listed.codes, self.route, self.mode, self.operation, self.correlation, self.parent,
                 self.idempotency_key, self.message_id, self.content_digest, self.accepted, self.decision,
-                self.decided, self.running_hash, self.gates, self.policy, self.updated,
+                self.decided, self.running_hash, self.gates, self.policy, self.updated, self.delegated,
+                self.fallback,
             ])?;
         Ok(())
     }

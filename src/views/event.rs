@@ -39,6 +39,11 @@ impl<'d> Seen<'d> {
         self.payload?.get(name)?.as_str()
     }
 
+    /// In whose name it is done, and how, if in anybody's.
+    pub(super) fn delegation(&self) -> Option<Value<'d>> {
+        self.payload?.get("delegation").filter(|delegation| delegation.is_object())
+    }
+
     /// A short fact about a message.
     pub(super) fn fact(&self, name: &str) -> Option<Value<'d>> {
         self.payload?.get("metadata")?.get(name)

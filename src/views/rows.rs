@@ -50,6 +50,10 @@ pub struct AttemptRow {
     pub codes: Vec<String>,
     pub source_agent: Option<String>,
     pub target_agent: Option<String>,
+    /// Is it done in somebody's name?
+    pub delegated: bool,
+    /// Who else may do it then: whom that person signed for.
+    pub fallback_agent: Option<String>,
     pub route_key: Option<String>,
     pub mode: Option<String>,
     pub operation: Option<String>,
@@ -90,7 +94,8 @@ pub(super) const ATTEMPT: &str = "SELECT a.attempt, (SELECT text FROM words WHER
     (SELECT text FROM words WHERE id = a.operation),
     (SELECT correlation_id FROM correlations WHERE correlation = a.correlation),
     a.parent, a.message_id, a.created, a.decided, a.updated,
-    (SELECT time FROM entries WHERE sequence = a.updated) FROM attempts a WHERE a.created = ?1";
+    (SELECT time FROM entries WHERE sequence = a.updated), a.delegated,
+    (SELECT text FROM words WHERE id = a.fallback) FROM attempts a WHERE a.created = ?1";
 
 pub(super) const ATTEMPTS_OF: &str =
     "SELECT created FROM attempts WHERE handoff = ?1 ORDER BY attempt DESC LIMIT ?2";
@@ -144,6 +149,8 @@ pub(super) fn attempt(store: &Connection, created: i64) -> Result<AttemptRow, Vi
         codes: list(row, 3)?,
         source_agent: row.get(4)?,
         target_agent: row.get(5)?,
+        delegated: row.get(16)?,
+        fallback_agent: row.get(17)?,
         route_key: row.get(6)?,
         mode: row.get(7)?,
         operation: row.get(8)?,

@@ -4,9 +4,10 @@ use serde_json::{Value as Json, json};
 
 use super::approvals::live;
 use super::delegated::{House, SECRET, codes, mention, sensitive, signed};
-use super::harness::{ROUTER, spec, write};
+use super::harness::{ROUTER, location, spec, write};
 use super::route::{Agent, Scene};
 use super::signing::from_now;
+use super::streams::{Event, Events, to_the_end};
 use super::wire::Request;
 
 /// Another route of the primary that is shipped, and what that is called there.
@@ -297,4 +298,101 @@ fn a_taskspec_that_is_not_valid_is_no_evidence_for_g0() {
     // A valid one that was refused for another reason is evidence.
     assert_eq!(scene.submit("early_sim", "simulated").1.code(), "POLICY_STAGE_NOT_REACHED");
     assert_eq!(scene.gate("G0", json!({})), "passed");
+}
+
+fn rpc_get(scene: &Scene, token: &str, id: &str) -> Json {
+    let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": id}});
+    scene.daemon.post_as(token, "/rpc", asked).json()
+}
+
+/// Who may not touch a principal's work does not read it, either.
+#[test]
+fn delegated_work_is_seen_by_those_whom_the_person_signed_for() {
+    let (_agent, mut scene) = delegated_scene("", |route| route["stage"] = "simulated".into());
+    let fallback = scene.daemon.token("dr", "agent", Some("crypto-sage-dr"));
+    let named = reads("seen_0001", "simulated", Some("crypto-sage-dr"));
+    let unnamed = reads("seen_0002", "simulated", None);
+    let refused = signed(reads("seen_0003", "simulated", None), |spec| spec["intent"]["input"] = json!({}));
+    let mut direct = spec("seen_0004");
+    direct["mode"] = "simulated".into();
+    for (work, status) in [(&named, 201), (&unnamed, 201), (&refused, 422), (&direct, 201)] {
+        let told = scene.daemon.post_as(&scene.router, "/v1/handoffs", work);
+        assert_eq!(told.status, status, "{told:?}");
+    }
+    let words = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {
+        "message": {"kind": "message", "role": "user", "messageId": "words-1", "taskId": unnamed["handoffId"],
+            "parts": [{"kind": "text", "text": "the account is 8YxS"}]},
+        "configuration": {"blocking": false}}});
+    let said = scene.daemon.post_as(&scene.router, "/rpc", words).json();
+    assert!(said.get("error").is_none(), "{said}");
+    let look = |scene: &Scene, token: &str, work: &Json, sees: bool| {
+        let id = work["handoffId"].as_str().unwrap();
+        let place = location(work);
+        for target in [place.clone(), format!("{place}/evidence")] {
+            let status = scene.daemon.get_as(token, &target).status;
+            assert_eq!(status == 200, sees && (target == place || work != &refused), "{target}: {status}");
+        }
+        if !sees {
+            for target in [format!("{place}/stream"), format!("/stream/{id}")] {
+                assert_eq!(scene.daemon.get_as(token, &target).status, 404, "{target}");
+            }
+        }
+        let task = rpc_get(scene, token, id);
+        assert_eq!(task.get("result").is_some(), sees, "{task}");
+        assert_eq!(task["error"]["code"] == -32001, !sees, "{task}");
+    };
+    let check = |scene: &Scene| {
+        look(scene, &fallback, &unnamed, false);
+        look(scene, &fallback, &refused, false);
+        look(scene, &fallback, &named, true);
+        look(scene, &fallback, &direct, true);
+        // The target by another of its names.
+        look(scene, &scene.sage, &unnamed, true);
+        look(scene, &scene.router, &unnamed, true);
+    };
+    check(&scene);
+    // The tables are made again, and say the same.
+    scene.daemon.signal("TERM");
+    assert!(scene.daemon.wait().success());
+    std::fs::remove_file(scene.daemon.path("memory/views.db")).unwrap();
+    scene.daemon.restart_after_stop();
+    check(&scene);
+}
+
+/// A stream is told what its reader may see by now.
+#[test]
+fn an_open_stream_ends_when_its_reader_is_no_agent_of_the_route_any_more() {
+    let (_agent, scene) = scene("", |_| {});
+    let fallback = scene.daemon.token("dr", "agent", Some("crypto-sage-dr"));
+    let (work, told) = scene.submit("open_0001", "dev");
+    assert_eq!(told.status, 201, "{told:?}");
+    let id = work["handoffId"].as_str().unwrap();
+    let targets = [format!("{}/stream", location(&work)), format!("/stream/{id}")];
+    let open = |token: &str| {
+        targets
+            .each_ref()
+            .map(|target| Events::open(&scene.daemon, &Request::new("GET", target).token(token)))
+    };
+    let (theirs, own) = (open(&fallback), open(&scene.sage));
+    scene.redefine(|route| route["fallbackAgentId"] = "another-dr".into());
+    let event = json!({
+        "wire": "1.1", "wire_id": "wire_open0001", "type": "task.claimed", "ts": "2026-02-18T19:38:05Z",
+        "sender": "agent:crypto-sage", "payload": {}, "state": {"category": "working", "terminal": false},
+        "stream": {"stream_id": format!("task:{id}:attempt:1"), "stream_seq": 4,
+            "context_id": work["correlationId"], "correlation_id": work["correlationId"]},
+    });
+    assert_eq!(scene.daemon.post_as(&scene.sage, &format!("{}/events", location(&work)), event).status, 201);
+    for mut events in theirs {
+        let texts: Vec<String> =
+            to_the_end(&mut events).iter().map(|event| event.text().to_owned()).collect();
+        assert!(
+            !texts.iter().any(|text| text.contains("task.claimed") || text.contains("working")),
+            "{texts:?}"
+        );
+    }
+    for mut events in own {
+        let claimed =
+            |event: &Event| event.text().contains("task.claimed") || event.text().contains("working");
+        while !claimed(&events.next_event().unwrap()) {}
+    }
 }

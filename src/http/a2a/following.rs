@@ -17,18 +17,21 @@ use super::sending::Heard;
 use super::talk::Talk;
 use super::tasks::{Asked, Found, Stream, Wanted};
 use crate::a2a::{self, ErrorCode, Id, Life, Message, RpcError, TaskId, Update, Version, resume_from};
+use crate::callers::Caller;
 use crate::gateway::{Listener, Told};
 use crate::http::App;
 use crate::http::call::Call;
 use crate::http::endpoint::Answer;
 use crate::http::metrics::OpenStream;
 use crate::http::problem::{Kind, Problem};
+use crate::http::reads::may_see;
 use crate::http::spans::Side;
 use crate::http::streams::Reader;
 use crate::limits;
 use crate::os::clock;
+use crate::policy::PolicySet;
 use crate::timestamp::Timestamp;
-use crate::views::AskedState;
+use crate::views::{AskedState, AttemptRow};
 use crate::web::next_span;
 use crate::wire::{Contracts, Envelope};
 
@@ -142,7 +145,7 @@ impl Talk {
             return self.follow(&id, form, Begin::First, answer.as_ref()).await;
         };
         let listener = self.app.gateway.listen(fresh.next());
-        let (teller, response) = self.teller(form);
+        let (teller, response) = self.teller(form, None);
         self.tell_of(teller, fresh.into_stream(id, message), Begin::First, answer.as_ref(), listener)?;
         Ok(response)
     }
@@ -157,10 +160,14 @@ impl Talk {
         // In this order: what becomes durable in between is both read and heard, and told once.
         let listener = self.app.gateway.listen(self.app.gateway.engine().head() + 1);
         let found = self.find(id).await?;
-        let (mut teller, response) = self.teller(form);
         match found {
-            Found::Attempt(attempt) => self.tell_of(teller, attempt.stream, begin, answer, listener)?,
+            Found::Attempt(attempt) => {
+                let (teller, response) = self.teller(form, Some(attempt.row));
+                self.tell_of(teller, attempt.stream, begin, answer, listener)?;
+                Ok(response)
+            }
             Found::Asked(asked) => {
+                let (mut teller, response) = self.teller(form, None);
                 if asked.is_over() && teller.form.version() == Version::V1_0 && begin == Begin::Now {
                     return Err(ended());
                 }
@@ -169,17 +176,22 @@ impl Talk {
                     let _open = open;
                     teller.asked(&talk, *asked, answer, begin, listener).await;
                 });
+                Ok(response)
             }
         }
-        Ok(response)
     }
 
-    /// Somebody who tells, and the answer in which it is told.
-    fn teller(&self, form: Form) -> (Teller, Response) {
+    /// Somebody who tells of an attempt or of what is the caller's own, and the answer in which it is told.
+    fn teller(&self, form: Form, row: Option<AttemptRow>) -> (Teller, Response) {
         let (sender, events) = mpsc::channel(limits::A2A_STREAM_EVENTS);
         let beat = KeepAlive::new().interval(Duration::from_secs(limits::A2A_HEARTBEAT_S)).text("");
         let response = Sse::new(ReceiverStream::new(events)).keep_alive(beat).into_response();
-        let reader = Reader::new(&self.app, self.who.caller());
+        // Whoever sees it for what they said in it has said it.
+        let row = row.filter(|row| self.who.sees(row, &self.policies));
+        let sees = move |caller: &Caller, policies: &PolicySet| {
+            row.as_ref().is_none_or(|row| may_see(caller, row, policies))
+        };
+        let reader = Reader::new(&self.app, self.who.caller(), sees);
         (Teller { form, sender, reader, stopping: self.app.stopping.subscribe() }, response)
     }
 

@@ -179,6 +179,8 @@ impl History {
             codes: Vec::new(),
             source_agent: submission.source.map(agent),
             target_agent: Some(agent(submission.target)),
+            delegated: submission.handoff % 3 > 0,
+            fallback_agent: (submission.handoff % 3 == 2).then(|| agent(submission.target)),
             route_key: submission.route.map(route),
             mode: Some("dev".to_owned()),
             operation: Some("swap.prepare".to_owned()),
@@ -190,8 +192,10 @@ impl History {
             updated_sequence: 0,
             updated_at: String::new(),
         };
+        let named = json!({"fallback_agent": row.fallback_agent, "principal": "user:main"});
+        let delegation = if row.delegated { named } else { Value::Null };
         let payload = json!({
-            "attempt": attempt, "content_digest": content(submission), "delegation": null, "handoff_id": id,
+            "attempt": attempt, "content_digest": content(submission), "delegation": delegation, "handoff_id": id,
             "idempotency_key": submission.key.map(key), "intent_hash": null, "message_id": row.message_id,
             "mode": row.mode, "operation": row.operation, "parent_handoff_id": row.parent_handoff_id,
             "route_key": row.route_key, "source_agent": row.source_agent, "target_agent": row.target_agent,
