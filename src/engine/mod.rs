@@ -65,7 +65,7 @@ pub use report::{Report, ReportRefusal, ReportReply, Reported};
 pub use routing::{PromotionRules, RolledBack, RouteFault, Routed};
 pub use settling::{Answering, Unanswered};
 pub use speaking::{Addressee, Said, SaidPlace, Saying, Uncanceled};
-pub use standing::InForce;
+pub use standing::{InForce, Loading, Putting};
 
 use crate::freeze::FreezeAsk;
 use crate::ledger::{BatchBuilder, Entry, Follower, Log, Notice};
@@ -77,7 +77,6 @@ use line::LineDesk;
 use routing::Governing;
 use sequencer::{Sequencer, Terms};
 use shown::Shown;
-use standing::Putting;
 use threads::{Asked, Duty, Message, SequencerDesk, Waiting, Watch};
 
 /// Why the engine cannot answer. Nothing was allowed.
@@ -482,26 +481,44 @@ impl EngineHandle {
         done: impl FnOnce(Result<(), EngineFault>) + Send + 'static,
     ) -> Result<(), EngineFault> {
         let run = move |sequencer: &mut Sequencer, batch: &mut BatchBuilder<'_>| {
-            sequencer.put_in_force(in_force.clone(), Putting::Load, batch)
+            sequencer.put_in_force(in_force.clone(), &Putting::EVERYTHING, batch)
         };
         self.ask_whatever(run, done)
     }
 
     /// The same, and waits.
     pub fn put_in_force_and_wait(&self, in_force: Arc<InForce>) -> Result<(), EngineFault> {
-        self.put_and_wait(in_force, Putting::Load)
+        self.put_and_wait(in_force, Putting::EVERYTHING)
     }
 
     /// Goes by policies, keys and tokens that were found here. Where several gateways share the ledger and it says
     /// otherwise, nothing is decided until they are the same.
     pub fn join_and_wait(&self, in_force: Arc<InForce>) -> Result<(), EngineFault> {
-        self.put_and_wait(in_force, Putting::Join)
+        self.put_and_wait(in_force, Putting::default())
     }
 
-    fn put_and_wait(&self, in_force: Arc<InForce>, putting: Putting) -> Result<(), EngineFault> {
+    /// Puts in force for everybody what `putting` says, and goes by the rest like [`Self::join_and_wait`].
+    pub fn put_and_wait(&self, in_force: Arc<InForce>, putting: Putting) -> Result<(), EngineFault> {
         self.ask_whatever_and_wait(move |sequencer, batch| {
-            sequencer.put_in_force(in_force.clone(), putting, batch)
+            sequencer.put_in_force(in_force.clone(), &putting, batch)
         })
+    }
+
+    /// Would this put another policy set, or keys, in force for everybody, as far as is known now?
+    pub fn would_load(&self, in_force: &InForce, putting: &Putting) -> (bool, bool) {
+        self.standing(|standing| {
+            (standing.loads_policies(in_force, putting), standing.loads_keys(in_force, putting))
+        })
+    }
+
+    /// Are this policy set, and these keys, those that the ledger says are in force?
+    pub fn has_parts_of(&self, in_force: &InForce) -> (bool, bool) {
+        self.standing(|standing| (standing.has_policies_of(in_force), standing.has_keys_of(in_force)))
+    }
+
+    /// Does the ledger say something else of the key of this name than the keyring does?
+    pub fn key_differs(&self, keyring: &crate::proof::Keyring, key_id: &str) -> bool {
+        self.standing(|standing| standing.credentials.differing_keys(keyring).iter().any(|id| id == key_id))
     }
 
     /// Why the rules that this gateway has are not those in force; nothing if they are.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::act::Asking;
 use super::sequencer::Sequencer;
-use super::standing::{InForce, Putting};
+use super::standing::{InForce, Loading, Putting};
 use super::{EngineFault, EngineHandle};
 use crate::ledger::{BatchBuilder, Keeping};
 use crate::proof::Digest;
@@ -82,7 +82,7 @@ impl EngineHandle {
             if by_the_ledger.is_some_and(|digest| approved.is_written(digest)) {
                 return Ok(false);
             }
-            sequencer.put_in_force(in_force.clone(), Putting::Join, batch)?;
+            sequencer.put_in_force(in_force.clone(), &Putting::default(), batch)?;
             Ok(true)
         })
     }
@@ -133,7 +133,9 @@ impl Sequencer {
             return Ok(Err(fault));
         }
         let sequence = batch.next_sequence();
-        self.put_in_force(in_force.clone(), Putting::Load, batch)?;
+        // The yes is to the set; the keys that are here are whatever they are.
+        let putting = Putting { policies: Loading::OverAnything, keys: Loading::Not };
+        self.put_in_force(in_force.clone(), &putting, batch)?;
         Ok(Ok(sequence))
     }
 

@@ -268,7 +268,7 @@ impl Sequencer {
     pub(super) fn put_in_force(
         &mut self,
         in_force: Arc<InForce>,
-        putting: Putting,
+        putting: &Putting,
         batch: &mut BatchBuilder<'_>,
     ) -> Result<(), EngineFault> {
         self.table = Some(in_force.policies.clone());

@@ -90,13 +90,28 @@ pub struct InForce {
     pub consent: Option<Consent>,
 }
 
-/// How rules come into force where several gateways share a ledger. Alone, all that is put in force is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Putting {
-    /// Somebody changed them here: they are in force for everybody.
-    Load,
-    /// They were found here: if the ledger says otherwise, the ledger is right.
-    Join,
+/// What of the rules comes into force for everybody where several gateways share a ledger: what somebody changed here. The
+/// rest was found here: if the ledger says otherwise, the ledger is right. Alone, all that is put in force is.
+#[derive(Debug, Clone, Default)]
+pub struct Putting {
+    pub policies: Loading,
+    pub keys: Loading,
+}
+
+/// Whether one part does.
+#[derive(Debug, Clone, Default)]
+pub enum Loading {
+    /// It joins what is in force.
+    #[default]
+    Not,
+    /// In the place of this, and of nothing else: what others have changed since is not undone.
+    Over(Arc<InForce>),
+    /// Whatever is in force.
+    OverAnything,
+}
+
+impl Putting {
+    pub const EVERYTHING: Self = Self { policies: Loading::OverAnything, keys: Loading::OverAnything };
 }
 
 impl InForce {
@@ -230,24 +245,58 @@ impl Standing {
     pub(super) fn adopt_shared(
         &mut self,
         in_force: &Arc<InForce>,
-        putting: Putting,
+        putting: &Putting,
         asks_first: bool,
     ) -> Changes {
         self.recorded = Some(in_force.clone());
-        let InForce { policies, keyring, tokens, revoked, withheld, .. } = &**in_force;
-        let waits = self.waits(in_force, asks_first).is_some();
-        let digest = policies.digest().to_string();
+        let InForce { policies, keyring, tokens, revoked, .. } = &**in_force;
+        let loads_keys = self.loads_keys(in_force, putting);
+        let loads_policies =
+            self.waits(in_force, asks_first).is_none() && self.loads_policies(in_force, putting);
         let credentials = Arc::make_mut(&mut self.credentials);
         let mut changes = credentials.adopt_tokens(tokens, revoked);
-        let loads = withheld.is_none() && (putting == Putting::Load || self.policy_digest.is_none());
-        let mut before = None;
-        if loads {
+        if loads_keys {
             changes.extend(credentials.adopt_keys(keyring));
-            if !waits && self.policy_digest.as_ref() != Some(&digest) {
-                before = Some(self.policy_digest.replace(digest));
-            }
         }
+        let digest = policies.digest().to_string();
+        let before = loads_policies.then(|| self.policy_digest.replace(digest));
         Changes { policies: before, credentials: changes }
+    }
+
+    /// Does this policy set take the place of another one, for everybody?
+    pub(super) fn loads_policies(&self, in_force: &InForce, putting: &Putting) -> bool {
+        if self.has_policies_of(in_force) {
+            return false;
+        }
+        let loads = match &putting.policies {
+            Loading::Not => false,
+            Loading::Over(before) => self.has_policies_of(before),
+            Loading::OverAnything => true,
+        };
+        loads || self.is_first(in_force)
+    }
+
+    /// Are these the keys for everybody? Those that others have with other secrets never are.
+    pub(super) fn loads_keys(&self, in_force: &InForce, putting: &Putting) -> bool {
+        let loads = match &putting.keys {
+            Loading::Not => false,
+            Loading::Over(before) => self.has_keys_of(before),
+            Loading::OverAnything => true,
+        };
+        (loads && in_force.withheld.is_none()) || self.is_first(in_force)
+    }
+
+    /// Nothing is in force yet: the first who comes says what is.
+    fn is_first(&self, in_force: &InForce) -> bool {
+        self.policy_digest.is_none() && in_force.withheld.is_none()
+    }
+
+    pub(super) fn has_policies_of(&self, in_force: &InForce) -> bool {
+        self.policy_digest.as_ref().is_some_and(|digest| in_force.policies.digest().is_written(digest))
+    }
+
+    pub(super) fn has_keys_of(&self, in_force: &InForce) -> bool {
+        in_force.withheld.is_none() && self.credentials.differing_keys(&in_force.keyring).is_empty()
     }
 
     /// Why a policy set may not come into force yet, where a changed one needs a person's yes. The first one of a ledger

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::Files;
-use super::rules::{Hindrance, Part, RuleKeeper, Rules, with_policies};
+use super::rules::{Cause, Hindrance, Part, RuleKeeper, Rules, with_policies};
 use crate::engine::{Asking, Consent, EngineFault, Proposing};
 use crate::limits;
 use crate::os::{clock, files};
@@ -155,7 +155,7 @@ impl RuleKeeper {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let ProposalAsk { digest, decision, reason } = ask;
         // The answer is to policies; keys and tokens that cannot be read are no reason to have them wait.
-        match self.reload_in_turn().failed.and_then(|failed| failed.hinders(Part::Policies)) {
+        match self.reload_in_turn(Cause::Noticed).failed.and_then(|failed| failed.hinders(Part::Policies)) {
             Some(Hindrance::Broken(why)) => return Ok(Err(Unanswerable::Unreadable { asked: digest, why })),
             Some(Hindrance::Unanswered(why) | Hindrance::Unrecorded(why)) => {
                 return Err(EngineFault::NotDurable(why));
@@ -191,7 +191,7 @@ impl RuleKeeper {
         in_force.consent = Some(consent);
         let mut rules = Rules { in_force: Arc::new(in_force), loaded_at: clock::now(), ..before.clone() };
         self.withhold(&mut rules).map_err(not_durable)?;
-        self.say_what_is_in_force(&rules).map_err(|fault| not_durable(fault.to_string()))?;
+        self.say_what_is_in_force(&rules, (true, false)).map_err(|fault| not_durable(fault.to_string()))?;
         let approved = self.engine.approve_policies(rules.in_force.clone());
         let is_in_force = match &approved {
             Ok(Ok(_)) => true,

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::approving::{FileList, Pending};
+use super::parts::{Parts, Unread};
 use super::{Gateway, Sharing};
-use crate::callers::{Name, Roster, Token, TokenFault, TokenFiles};
-use crate::engine::{EngineFault, EngineHandle, InForce, Proposing, TokenFacts, TokenHands};
-use crate::ledger::postgres::PostgresFault;
+use crate::callers::{Roster, TokenFiles};
+use crate::engine::{EngineHandle, InForce, Proposing};
 use crate::os::clock;
 use crate::policy::{PolicySet, Workspace};
-use crate::proof::{Digest, Keyring};
+use crate::proof::Digest;
 use crate::timestamp::Timestamp;
 
 /// All that is in force.
@@ -51,6 +51,22 @@ pub struct RuleKeeper {
     revision: AtomicU64,
     /// Why nothing may be decided by what is here, as of the last look at what is shared.
     differs: Mutex<Option<String>>,
+    /// The policy set that was here when it was last the one in force. Beside others, one that came after it and is not in
+    /// force comes into force when somebody says so.
+    agreed: Mutex<Digest>,
+    /// Why the last attempt that could not be recorded was made.
+    owed: Mutex<Cause>,
+}
+
+/// Why the files are read again: what that is good for grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Others changed something that is shared. The files may be in the middle of a change, and are not what is asked about.
+    Looked,
+    /// The files changed.
+    Noticed,
+    /// Somebody says that the policies are as they are meant to be.
+    Told,
 }
 
 /// What becomes of the rules of a gateway that starts beside others.
@@ -150,6 +166,7 @@ impl RuleKeeper {
         let asks_first = engine.asks_first();
         let file_list = FileList::of(gateway.files());
         let rules = Parts::read(&workspace, &tokens).all()?;
+        let agreed = Mutex::new(rules.in_force.policies.digest());
         let rules = RwLock::new(rules);
         let keeper = Self {
             workspace,
@@ -165,12 +182,14 @@ impl RuleKeeper {
             file_list,
             revision: AtomicU64::new(0),
             differs: Mutex::new(None),
+            agreed,
+            owed: Mutex::new(Cause::Looked),
         };
         let mut rules = keeper.current();
         let found = rules.in_force.policies.clone();
         let waits = keeper.waits(&found);
         if starting == Starting::Load {
-            keeper.say_what_is_in_force(&rules).map_err(|fault| fault.to_string())?;
+            keeper.say_what_is_in_force(&rules, (true, true)).map_err(|fault| fault.to_string())?;
         }
         keeper.withhold(&mut rules)?;
         let put = match starting {
@@ -215,6 +234,14 @@ impl RuleKeeper {
         &self.workspace
     }
 
+    fn owed(&self) -> MutexGuard<'_, Cause> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn agreed(&self) -> Digest {
+        *self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Why the files are not what is in force, if they are not.
     pub fn failed(&self) -> Option<Failed> {
         self.last().clone()
@@ -226,73 +253,24 @@ impl RuleKeeper {
 
     /// Reads the files again, and puts what they say in force if it is something else. Blocks until the ledger
     /// has it.
-    pub fn reload(&self) -> Reloaded {
+    pub fn reload(&self, cause: Cause) -> Reloaded {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.reload_in_turn()
+        self.reload_in_turn(cause)
     }
 
-    pub(super) fn reload_in_turn(&self) -> Reloaded {
+    pub(super) fn reload_in_turn(&self, cause: Cause) -> Reloaded {
         let before = self.current();
         let (found, Unread { broken, unanswered }) = Parts::read(&self.workspace, &self.tokens).over(&before);
-        let (put, unrecorded) = match self.try_reload(found, &before, &broken) {
+        let cause = cause.max(*self.owed());
+        let (put, unrecorded) = match self.try_reload(found, &before, &broken, cause) {
             Ok(put) => (put, None),
             Err(why) => (Put::Nothing, Some(why)),
         };
+        *self.owed() = if unrecorded.is_some() { cause } else { Cause::Looked };
         let is_well = broken.is_empty() && unanswered.is_none() && unrecorded.is_none();
         let failed = (!is_well).then(|| Failed { at: clock::now(), broken, unanswered, unrecorded });
         self.last().clone_from(&failed);
         Reloaded { put, failed }
-    }
-
-    fn try_reload(&self, found: Rules, before: &Rules, broken: &[(Part, String)]) -> Result<Put, String> {
-        // Policies that cannot be read propose nothing, and take nothing back that was proposed.
-        if broken.iter().any(|(part, _)| *part == Part::Policies) {
-            return self.put(found, before, Reading::Kept);
-        }
-        let (rules, held) = self.hold_back(found, before);
-        let put = self.put(rules, before, Reading::Whole)?;
-        Ok(match self.pend(held, Proposing::Changed)? {
-            Some(digest) => Put::Waits { digest },
-            None => put,
-        })
-    }
-
-    /// Puts rules in force, if they are something else than those before.
-    fn put(&self, mut rules: Rules, before: &Rules, reading: Reading) -> Result<Put, String> {
-        let policies = rules.in_force.policies.digest() != before.in_force.policies.digest();
-        let keyring = rules.in_force.keyring.to_file() != before.in_force.keyring.to_file();
-        let roster = rules.roster.to_file() != before.roster.to_file();
-        // A replica whose policies are behind and cannot be read has no say in what is in force for the others.
-        let is_behind = reading == Reading::Kept && self.engine.differs().is_some();
-        let loads = (policies || keyring) && !is_behind;
-        if loads {
-            self.say_what_is_in_force(&rules).map_err(|fault| fault.to_string())?;
-        }
-        self.withhold(&mut rules)?;
-        let withheld = rules.in_force.withheld != before.in_force.withheld;
-        if !policies && !keyring && !roster && !withheld {
-            return Ok(Put::Nothing);
-        }
-        if !policies {
-            rules.loaded_at = before.loaded_at;
-        }
-        // What was changed here is in force for everybody; what was changed elsewhere is so already.
-        let recorded = if loads {
-            self.engine.put_in_force_and_wait(rules.in_force.clone())
-        } else {
-            self.engine.join_and_wait(rules.in_force.clone())
-        };
-        match recorded {
-            // Others may be changing them too: it is tried again before anybody goes by it.
-            Err(fault @ EngineFault::NotDurable(_)) if self.sharing.is_some() => Err(fault.to_string()),
-            // The sequencer judges by it already; the ledger hears of it with the next batch that succeeds.
-            Ok(()) | Err(EngineFault::NotDurable(_)) => {
-                self.set(rules);
-                recorded.map_err(|fault| fault.to_string())?;
-                Ok(Put::Changed { policies })
-            }
-            Err(fault) => Err(fault.to_string()),
-        }
     }
 }
 
@@ -305,7 +283,7 @@ impl RuleKeeper {
         let is_new = self.revision.swap(revision, Ordering::AcqRel) != revision;
         if is_new || self.failed().is_some() || self.is_outdated() {
             let _ = sharing.look_at_public_keys();
-            self.reload();
+            self.reload(Cause::Looked);
         }
         self.compare();
     }
@@ -320,6 +298,9 @@ impl RuleKeeper {
         let Some(sharing) = &self.sharing else { return };
         let (rules, why) = (self.current(), self.engine.differs());
         let policies = &rules.in_force.policies;
+        if self.engine.policy_digest() == Some(policies.digest()) {
+            *self.agreed.lock().unwrap_or_else(PoisonError::into_inner) = policies.digest();
+        }
         let found = match why {
             Some(why) => Some(match sharing.differing_files(policies) {
                 Ok(files) if !files.is_empty() => format!("{why}; these files differ: {}", files.join(", ")),
@@ -336,33 +317,6 @@ impl RuleKeeper {
         };
         *self.differs.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
-
-    /// Lets others know what the rules consist of that are being put in force here.
-    pub(super) fn say_what_is_in_force(&self, rules: &Rules) -> Result<(), PostgresFault> {
-        let Some(sharing) = &self.sharing else { return Ok(()) };
-        let in_force = &rules.in_force;
-        if in_force.consent.is_some() || !self.waits(&in_force.policies) {
-            sharing.keep_files(&in_force.policies)?;
-        }
-        sharing.keep_fingerprints(&rules.in_force.keyring)
-    }
-
-    /// Keys that others have under the same name with another secret would let the same handoff pass here and not there.
-    pub(super) fn withhold(&self, rules: &mut Rules) -> Result<(), String> {
-        let Some(sharing) = &self.sharing else { return Ok(()) };
-        let in_force = &rules.in_force;
-        let differing = sharing.differing_keys(&in_force.keyring).map_err(|fault| fault.to_string())?;
-        if !differing.is_empty() {
-            let why = format!(
-                "memory/keyring.json has other secrets than those in force: {}",
-                differing.join(", ")
-            );
-            let mut withheld = with_policies(in_force, in_force.policies.clone());
-            withheld.withheld = Some(why);
-            rules.in_force = Arc::new(withheld);
-        }
-        Ok(())
-    }
 }
 
 /// The same keys and tokens, with this policy set.
@@ -371,102 +325,4 @@ pub(super) fn with_policies(in_force: &InForce, policies: Arc<PolicySet>) -> InF
     other.revoked.clone_from(&in_force.revoked);
     other.hands.clone_from(&in_force.hands);
     other
-}
-
-/// Were the policies read, or are they kept because they could not be?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    Whole,
-    Kept,
-}
-
-/// What of the rules could not be read.
-struct Unread {
-    broken: Vec<(Part, String)>,
-    /// Why the ledger's database did not tell the tokens that gateways share.
-    unanswered: Option<String>,
-}
-
-/// The rules as the workspace has them, each part for itself.
-struct Parts {
-    policies: Result<PolicySet, String>,
-    keyring: Result<Keyring, String>,
-    roster: Result<Roster, TokenFault>,
-}
-
-impl Parts {
-    fn read(workspace: &Workspace, tokens: &TokenFiles) -> Self {
-        Self {
-            policies: workspace.load_policies().map_err(|fault| fault.to_string()),
-            keyring: workspace.load_keyring().map_err(|fault| fault.to_string()),
-            roster: tokens.load(),
-        }
-    }
-
-    /// The rules, where there are none before them.
-    fn all(self) -> Result<Rules, String> {
-        Ok(rules_of(
-            Arc::new(self.policies?),
-            Arc::new(self.keyring?),
-            Arc::new(self.roster.map_err(|fault| fault.to_string())?),
-        ))
-    }
-
-    /// The rules, with what was there before in the place of each part that cannot be read; and which those are.
-    fn over(self, before: &Rules) -> (Rules, Unread) {
-        let (mut broken, mut unanswered) = (Vec::new(), None);
-        let policies = kept(self.policies, &before.in_force.policies, Part::Policies, &mut broken);
-        let keyring = kept(self.keyring, &before.in_force.keyring, Part::Keys, &mut broken);
-        let roster = match self.roster {
-            Err(fault @ TokenFault::Shared(_)) => {
-                unanswered = Some(fault.to_string());
-                before.roster.clone()
-            }
-            read => {
-                let read = read.map_err(|fault| fault.to_string());
-                kept(read, &before.roster, Part::Tokens, &mut broken)
-            }
-        };
-        (rules_of(policies, keyring, roster), Unread { broken, unanswered })
-    }
-}
-
-fn kept<T>(read: Result<T, String>, before: &Arc<T>, part: Part, broken: &mut Vec<(Part, String)>) -> Arc<T> {
-    match read {
-        Ok(read) => Arc::new(read),
-        Err(why) => {
-            broken.push((part, why));
-            before.clone()
-        }
-    }
-}
-
-fn rules_of(policies: Arc<PolicySet>, keyring: Arc<Keyring>, roster: Arc<Roster>) -> Rules {
-    let (valid, revoked): (Vec<&Token>, Vec<&Token>) =
-        roster.tokens().iter().partition(|token| token.revoked_at().is_none());
-    let tokens = valid.into_iter().map(facts).collect();
-    let mut in_force = InForce::of_files(policies, keyring, tokens);
-    in_force.revoked = revoked.into_iter().map(|token| token.fingerprint().to_string()).collect();
-    in_force.hands = hands(&roster);
-    Rules { in_force: Arc::new(in_force), roster, loaded_at: clock::now() }
-}
-
-/// Who made and revoked tokens, where a person did.
-fn hands(roster: &Roster) -> TokenHands {
-    let told = |by: fn(&Token) -> Option<&Name>| {
-        let tokens = roster.tokens().iter();
-        tokens.filter_map(|token| Some((token.fingerprint().to_string(), by(token)?.to_string()))).collect()
-    };
-    TokenHands { made: told(Token::made_by), revoked: told(Token::revoked_by) }
-}
-
-/// What the ledger says of a token.
-fn facts(token: &Token) -> TokenFacts {
-    TokenFacts {
-        agent_id: token.caller().agent_id().map(str::to_owned),
-        name: token.name().to_string(),
-        principal: token.caller().standing().principal().map(str::to_owned),
-        role: token.role().as_str().to_owned(),
-        token_id: token.fingerprint().to_string(),
-    }
 }

@@ -19,21 +19,28 @@ use crate::policy::Workspace;
 #[derive(Debug)]
 pub struct Watch {
     root: PathBuf,
-    bells: Receiver<()>,
-    ring: Sender<()>,
+    bells: Receiver<Rung>,
+    ring: Sender<Rung>,
     watcher: Option<RecommendedWatcher>,
     /// The files in `memory/` that are rules, as they were when they were last looked at.
     secrets: [Option<Stamp>; 2],
 }
 
+/// Who rang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rung {
+    ByHand,
+    ByAChange,
+}
+
 /// Rings the bell by hand: a signal asks for the files to be read.
 #[derive(Debug, Clone)]
-pub struct Bell(Sender<()>);
+pub struct Bell(Sender<Rung>);
 
 impl Bell {
     pub fn ring(&self) {
         // A watch that has gone has nobody to tell.
-        let _ = self.0.send(());
+        let _ = self.0.send(Rung::ByHand);
     }
 }
 
@@ -53,34 +60,36 @@ impl Watch {
         Bell(self.ring.clone())
     }
 
-    /// Waits until something may have changed.
-    pub fn wait(&mut self) {
-        if !self.heard() {
-            return;
-        }
+    /// Waits until something may have changed. True if somebody says so, and not only the files.
+    pub fn wait(&mut self) -> bool {
+        let Some(first) = self.heard() else { return false };
+        let mut is_told = first == Rung::ByHand;
         // Quiet for a moment, or changing all the time: read it either way.
         let settle = Duration::from_millis(limits::RELOAD_SETTLE_MS);
         for _ in 0..limits::RELOAD_SETTLE_MAX {
-            if self.bells.recv_timeout(settle).is_err() {
-                break;
-            }
+            let Ok(rung) = self.bells.recv_timeout(settle) else { break };
+            is_told |= rung == Rung::ByHand;
         }
         self.secrets = secrets(&self.root);
         self.look();
+        is_told
     }
 
-    /// Waits for a bell. False if it is only time to read the files all the same.
-    fn heard(&mut self) -> bool {
+    /// Waits for a bell. Nothing if it is only time to read the files all the same.
+    fn heard(&mut self) -> Option<Rung> {
         if self.watcher.is_none() {
-            return self.bells.recv().is_ok();
+            return self.bells.recv().ok();
         }
         let glance = Duration::from_millis(limits::RELOAD_GLANCE_MS);
         for _ in 0..limits::RELOAD_POLL_MS / limits::RELOAD_GLANCE_MS {
-            if self.bells.recv_timeout(glance).is_ok() || secrets(&self.root) != self.secrets {
-                return true;
+            if let Ok(rung) = self.bells.recv_timeout(glance) {
+                return Some(rung);
+            }
+            if secrets(&self.root) != self.secrets {
+                return Some(Rung::ByAChange);
             }
         }
-        false
+        None
     }
 
     /// Watches each directory that rules may be in; those that are watched already stay so. What is left out of the
@@ -98,7 +107,7 @@ fn secrets(root: &Path) -> [Option<Stamp>; 2] {
     ["memory/keyring.json", "memory/tokens.json"].map(|path| stamp(&root.join(path)).ok())
 }
 
-fn watcher(memory: PathBuf, ring: Sender<()>) -> Option<RecommendedWatcher> {
+fn watcher(memory: PathBuf, ring: Sender<Rung>) -> Option<RecommendedWatcher> {
     let heard = move |event: notify::Result<Event>| {
         // The directory itself is touched whenever something in it is.
         let matters = event.map_or(true, |event| {
@@ -106,7 +115,7 @@ fn watcher(memory: PathBuf, ring: Sender<()>) -> Option<RecommendedWatcher> {
         });
         if matters {
             // A watch that has gone has nobody to tell.
-            let _ = ring.send(());
+            let _ = ring.send(Rung::ByAChange);
         }
     };
     // The policy set takes nothing from behind a link to a directory; one that leads out would have everything watched

@@ -16,7 +16,7 @@ use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
 use crate::callers::{Act, Caller, Name, Role, Roster, RosterFault, Standing, Token, TokenFault, TokenText};
-use crate::gateway::{Hindrance, Part, Put, Reloaded};
+use crate::gateway::{Cause, Hindrance, Part, Put, Reloaded};
 use crate::os::clock;
 use crate::proof::{Algorithm, Key, Purpose, Secret};
 use crate::timestamp::Timestamp;
@@ -70,7 +70,7 @@ fn time(pointer: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem>
 /// say in that: whoever revokes a token need not mend policies first.
 async fn change<T: Send + 'static>(
     app: &Arc<App>,
-    part: Part,
+    what: What,
     change: impl FnOnce(&App) -> Result<T, Problem> + Send + 'static,
     take_back: impl FnOnce(&App, &T) + Send + 'static,
 ) -> Result<T, Problem> {
@@ -78,10 +78,10 @@ async fn change<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(move || {
         let changed = change(&app);
         // Also where nothing was left to change: who hears that it was done before can rely on it.
-        if let Err(problem) = put_in_force(&app, part) {
+        if let Err(problem) = put_in_force(&app, &what) {
             if let Ok(changed) = &changed {
                 take_back(&app, changed);
-                let _ = reload_now(&app);
+                let _ = reload_now(&app, Cause::Noticed);
             }
             return Err(problem);
         }
@@ -93,18 +93,36 @@ async fn change<T: Send + 'static>(
 /// What takes something away is not taken back.
 fn stands<T>(_: &App, _: &T) {}
 
-fn reload_now(app: &App) -> Reloaded {
-    let reloaded = app.rules.reload();
+fn reload_now(app: &App, cause: Cause) -> Reloaded {
+    let reloaded = app.rules.reload(cause);
     app.metrics.reloaded(reloaded.failed.is_none());
     reloaded
 }
 
-/// Reads all files again. An error if this part is not in force by its own.
-fn put_in_force(app: &App, part: Part) -> Result<Reloaded, Problem> {
-    let reloaded = reload_now(app);
-    match reloaded.failed.as_ref().and_then(|failed| failed.hinders(part)) {
-        None => Ok(reloaded),
-        Some(hindrance) => Err(hindered(hindrance)),
+/// What is changed: the tokens, or the key of this name.
+enum What {
+    Tokens,
+    Key(String),
+}
+
+/// Reads all files again. An error if what was changed is not in force by its own file.
+fn put_in_force(app: &App, what: &What) -> Result<(), Problem> {
+    let reloaded = reload_now(app, Cause::Noticed);
+    let part = match what {
+        What::Tokens => Part::Tokens,
+        What::Key(_) => Part::Keys,
+    };
+    if let Some(hindrance) = reloaded.failed.as_ref().and_then(|failed| failed.hinders(part)) {
+        return Err(hindered(hindrance));
+    }
+    match what {
+        What::Key(key_id) if !app.rules.key_is_in_force(key_id) => {
+            let why = "the keys here are not those in force for all replicas, so a change to them counts nowhere else";
+            Err(Problem::new(Kind::RulesDiffer, why).hint(
+                "make memory/keyring.json the same as on a replica that is ready, or ask such a replica",
+            ))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -124,7 +142,10 @@ fn hindered(hindrance: Hindrance) -> Problem {
 pub(super) async fn reload(call: Call) -> Answer {
     let (app, asked) = (call.app.clone(), call.query.text("part").map(str::to_owned));
     let done = tokio::task::spawn_blocking(move || {
-        let reloaded = reload_now(&app);
+        // Whoever changed keys or tokens says nothing of policies.
+        let is_of_policies = asked.as_deref().is_none_or(|part| part == Part::Policies.name());
+        let cause = if is_of_policies { Cause::Told } else { Cause::Noticed };
+        let reloaded = reload_now(&app, cause);
         let wanted =
             Part::ALL.into_iter().filter(|part| asked.as_ref().is_none_or(|asked| asked == part.name()));
         let hindered_by =
@@ -220,7 +241,7 @@ pub(super) async fn make_token(mut call: Call) -> Answer {
     let take_back = |app: &App, (token, _): &(Token, TokenText)| {
         let _ = app.gateway.tokens().revoke(&token.fingerprint().to_string(), clock::now());
     };
-    let (token, text) = change(&call.app, Part::Tokens, make, take_back).await?;
+    let (token, text) = change(&call.app, What::Tokens, make, take_back).await?;
     let mut shown = describe(&token, clock::now());
     if let Some(members) = shown.as_object_mut() {
         members.insert("token".to_owned(), text.expose().into());
@@ -245,7 +266,7 @@ pub(super) async fn revoke_token(call: Call) -> Answer {
         let files = app.gateway.tokens().by(by);
         files.revoke(&which, clock::now()).map(|(_, token)| token).map_err(refused)
     };
-    let token = change(&call.app, Part::Tokens, revoke, stands).await?;
+    let token = change(&call.app, What::Tokens, revoke, stands).await?;
     let mut shown = describe(&token, clock::now());
     if let Some(members) = shown.as_object_mut() {
         members.insert("sequence".to_owned(), call.app.gateway.engine().head().into());
@@ -315,7 +336,7 @@ pub(super) async fn add_key(mut call: Call) -> Answer {
         }
     };
     let key = key.valid_between(bounds.0, bounds.1);
-    let (shown, key_id) = (describe_key(&key, clock::now()), new.key_id);
+    let (shown, key_id, added) = (describe_key(&key, clock::now()), new.key_id.clone(), new.key_id);
     let add = move |app: &App| {
         let workspace = app.rules.workspace();
         workspace
@@ -328,7 +349,7 @@ pub(super) async fn add_key(mut call: Call) -> Answer {
             Ok(())
         });
     };
-    change(&call.app, Part::Keys, add, take_back).await?;
+    change(&call.app, What::Key(added), add, take_back).await?;
     Ok(json_response(StatusCode::CREATED, &shown))
 }
 
@@ -337,6 +358,7 @@ pub(super) async fn remove_key(call: Call) -> Answer {
     let which = call.path().to_owned();
     let Some(key) = call.rules.in_force.keyring.get(&which) else { return Err(Problem::not_found("key")) };
     let shown = describe_key(key, clock::now());
+    let removed = What::Key(which.clone());
     let remove = move |app: &App| {
         let workspace = app.rules.workspace();
         let removed = workspace.change_keyring(|keyring| {
@@ -344,6 +366,6 @@ pub(super) async fn remove_key(call: Call) -> Answer {
         });
         removed.map_err(|why| Problem::new(Kind::NotFound, why))
     };
-    change(&call.app, Part::Keys, remove, stands).await?;
+    change(&call.app, removed, remove, stands).await?;
     Ok(json_response(StatusCode::OK, &shown))
 }

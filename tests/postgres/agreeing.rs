@@ -9,11 +9,11 @@ use crate::replicas::{Connection, Replica, fleet, write};
 use crate::specs::plain;
 use crate::wire::Request;
 
-const POLICY: &str = "policies/delegation/user-main-v1.json";
+pub(crate) const POLICY: &str = "policies/delegation/user-main-v1.json";
 
 /// Waits until a replica is not ready, and says so of this file.
 #[track_caller]
-fn is_withheld(replica: &Replica, file: &str) {
+pub(crate) fn is_withheld(replica: &Replica, file: &str) {
     until(|| {
         let (status, ready) = replica.ready();
         status == 503 && ready["failing"].to_string().contains(file)
@@ -25,13 +25,13 @@ fn is_withheld(replica: &Replica, file: &str) {
 }
 
 #[track_caller]
-fn is_ready(replica: &Replica, name: &str) {
+pub(crate) fn is_ready(replica: &Replica, name: &str) {
     until(|| replica.ready().0 == 200);
     let decided = replica.post("/v1/handoffs", &plain(name));
     assert_eq!(decided.status, 201, "{decided:?}");
 }
 
-fn edit(replica: &Replica, lifetime: u64) {
+pub(crate) fn edit(replica: &Replica, lifetime: u64) {
     let path = replica.path(POLICY);
     let mut policy: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     policy["maxTtlSeconds"] = lifetime.into();

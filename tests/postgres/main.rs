@@ -21,6 +21,7 @@ mod following;
 mod losing;
 mod opening;
 mod proxy;
+mod putting;
 mod racing;
 mod rebuilding;
 #[path = "../push/receiver.rs"]
