@@ -118,6 +118,34 @@ fn a_wait_for_a_standby_that_somebody_cancels_is_no_success() {
     assert_eq!(entries(&database).len(), 3);
 }
 
+/// It can be turned off under a connection that appends all the time, and looks at nothing else.
+#[test]
+fn nothing_is_acknowledged_once_the_server_no_longer_syncs() {
+    let cluster = Cluster::start();
+    let name = cluster.database();
+    let database = Database::open(&cluster.url(&name), TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap();
+    append(&mut log, "a", 1).unwrap();
+    cluster.set("fsync", "off");
+    // The session hears of it a moment later than those that are new.
+    let mut refused = None;
+    until(|| {
+        refused = append(&mut log, "b", 1).err();
+        refused.is_some()
+    });
+    let why = refused.unwrap();
+    assert!(
+        matches!(&why, AppendFault::NotDurable(why) if why.to_string().contains("fsync is off")),
+        "{why}"
+    );
+    let there = log.head();
+    assert!(append(&mut log, "c", 1).is_err());
+    assert_eq!(cluster.psql(&name, "select max(sequence) from handoffd_entries"), there.sequence.to_string());
+    cluster.set("fsync", "on");
+    until(|| append(&mut log, "d", 1).is_ok());
+    assert_eq!(log.head().sequence, there.sequence + 1);
+}
+
 #[test]
 fn connections_that_are_ended_while_nobody_uses_them_cost_nothing() {
     let cluster = Cluster::shared();

@@ -63,6 +63,9 @@ pub(super) async fn why_refused(
     mark: Option<&str>,
 ) -> Result<AppendFault, PostgresFault> {
     let standing = Standing::ask(link).await?;
+    if let Err(fault) = standing.server() {
+        return Ok(fault);
+    }
     // First what is gone: somebody may have closed the ledger for that very reason.
     let there = reading::has(link, topic_id, after).await?;
     let (head, _) = reading::head(link, topic_id).await?;

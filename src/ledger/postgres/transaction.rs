@@ -20,10 +20,11 @@ const BEGIN: &str = "begin; set local statement_timeout = 0; set local handoffd.
 const LAST: &str =
     "select sequence, encode(running_hash, 'hex') from handoffd_entries order by sequence desc limit 1";
 
-// The last entry by its maximum, which is read off the index; whether there are later ones may read all there are.
+// The last entry by its maximum, which is read off the index; whether there are later ones may read all there are. `fsync`
+// can be turned off beneath a connection that is in use, and what was put then would be acknowledged from memory.
 const PUT_ENTRIES: &str = "insert into handoffd_entries (sequence, consensus_timestamp, running_hash, wire, ends_batch) \
      select * from unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::boolean[]) \
-     where current_setting('handoffd.appends', true) = 'yes' \
+     where current_setting('handoffd.appends', true) = 'yes' and current_setting('fsync') <> 'off' \
      and (select closed from handoffd_ledger) is not distinct from $6 and case when $7::bigint = 0 \
      then exists (select from handoffd_ledger where genesis = $8) \
      else exists (select from handoffd_entries where sequence = $7 and running_hash = $8) end \
