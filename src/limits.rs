@@ -486,11 +486,12 @@ pub const PG_SETTLE_MS: u64 = 30_000;
 /// take, so that they outlast it.
 pub const PG_IDLE_IN_TRANSACTION_MS: u64 = 2_000;
 
-/// How often a silent connection is tested, how long between two tries, and how often a follower looks unasked.
+/// How often a silent connection is tested, it is tried again, a follower looks unasked, and a standby is to take a write.
 pub const PG_KEEPALIVE_MS: u64 = 10_000;
 pub const PG_RETRY_MS: u64 = 100;
 pub const PG_POLL_MS: u64 = 250;
 /// How often it is looked, every [`PG_RETRY_MS`], whether connections that were closed are gone.
+pub const PG_PROVE_MS: u64 = 1_500;
 pub const PG_LEAVING_LOOKS: u32 = 10;
 
 /// How long more are waited for before a batch is sent to a shared ledger, at most, while others have just been answered.

@@ -17,7 +17,7 @@ use super::line::LineDesk;
 use super::teller::{NobodyTells, Tale, TellerLine};
 use super::threads::{Job, Message, Overtaken, Waiting, Watch, Work, Written};
 use super::{Appended, EngineFault};
-use crate::ledger::{AppendFault, Entry, Head, Log, Notice};
+use crate::ledger::{AppendFault, Entry, Head, Log, Notice, Secure};
 use crate::limits;
 
 pub(super) struct Writer {
@@ -29,6 +29,8 @@ pub(super) struct Writer {
     known: Head,
     /// What was handed to the sequencer and not yet to those who follow.
     untold: Untold,
+    /// Why what can be seen of the ledger is not known to be everywhere where it has to be.
+    unproven: Option<String>,
 }
 
 /// Looks whose entries the sequencer has not taken in, as far as is known.
@@ -224,7 +226,7 @@ impl Untold {
 impl Writer {
     pub(super) fn new(log: Box<dyn Log>, watch: Watch, looking: Arc<AtomicBool>) -> Self {
         let known = log.head();
-        Self { log, watch, looking, known, untold: Untold::default() }
+        Self { log, watch, looking, known, untold: Untold::default(), unproven: None }
     }
 
     fn job(&mut self, Job { after, batch, waiting }: Job) -> Outcome {
@@ -239,6 +241,7 @@ impl Writer {
             Ok(()) => {
                 watch.observer.append_ended(Appended::Durable { entries, bytes });
                 watch.health.set(Ok(()));
+                self.unproven = None;
                 watch.health.is_current();
                 self.known = batch.head();
                 let (entries, room) = batch.into_parts();
@@ -267,18 +270,24 @@ impl Writer {
     fn idle(&mut self, around: &Around) -> Result<(), Gone> {
         let health = self.log.check().map_err(|fault| fault.to_string());
         let notice = if health.is_ok() { around.teller.idle() } else { None };
-        self.watch.health.set(health);
+        self.heard(health);
         around.record(notice)
     }
 
     /// Nothing is to be written, but what is said must be true of the ledger as it is now.
     fn confirm(&mut self, waiting: Vec<Waiting>) -> Outcome {
-        match self.behind() {
-            Ok(news) if news.is_empty() => Outcome::Durable(Tale::Replays(waiting), String::new()),
-            Ok(news) => {
-                let was_read = self.untold.is_at_the_end();
-                Outcome::Overtaken(news, Overtaken { waiting, was_read })
-            }
+        let news = match self.behind() {
+            Ok(news) => news,
+            Err(why) => return self.failed(why, waiting),
+        };
+        // What can be seen may not be where it has to be yet; whoever hears of it takes it as said for good.
+        let secured = self.secure(Some(self.known.sequence));
+        if !news.is_empty() {
+            let was_read = secured.is_ok() && self.untold.is_at_the_end();
+            return Outcome::Overtaken(news, Overtaken { waiting, was_read });
+        }
+        match secured {
+            Ok(()) => Outcome::Durable(Tale::Replays(waiting), String::new()),
             Err(why) => self.failed(why, waiting),
         }
     }
@@ -287,7 +296,7 @@ impl Writer {
     fn behind(&mut self) -> Result<Vec<Entry>, String> {
         let began = Instant::now();
         let behind = self.log.behind(self.known);
-        self.watch.health.set(behind.as_ref().map(drop).map_err(ToString::to_string));
+        self.heard(behind.as_ref().map(drop).map_err(ToString::to_string));
         let news = behind.map_err(|fault| fault.to_string())?;
         match news.last() {
             None => self.watch.health.is_current(),
@@ -308,10 +317,26 @@ impl Writer {
             return Ok(());
         }
         // One that could not look tries again soon; its health says so meanwhile.
-        match self.behind() {
-            Ok(news) if !news.is_empty() => around.send(Message::News(news)),
-            _ => Ok(()),
+        let Ok(news) = self.behind() else { return Ok(()) };
+        // Where a standby has to have what is written, one that is gone is noticed before anybody writes.
+        let _ = self.secure(None);
+        if news.is_empty() { Ok(()) } else { around.send(Message::News(news)) }
+    }
+
+    fn secure(&mut self, through: Option<u64>) -> Result<(), String> {
+        match self.log.secure(through) {
+            Ok(Secure::Now) => self.unproven = None,
+            Ok(Secure::Before) => return Ok(()),
+            Err(fault) => self.unproven = Some(fault.to_string()),
         }
+        let proven = self.unproven.clone().map_or(Ok(()), Err);
+        self.heard(proven.clone());
+        proven
+    }
+
+    /// A ledger that can be read, and is not where it has to be, is not well.
+    fn heard(&self, health: Result<(), String>) {
+        self.watch.health.set(health.and_then(|()| self.unproven.clone().map_or(Ok(()), Err)));
     }
 
     /// Has those who follow hear what the sequencer has taken in, and no more.

@@ -81,6 +81,13 @@ pub trait Log: Send {
         Ok(Vec::new())
     }
 
+    /// Sees to it that everything up to an entry that was read is as durable as what was appended here; without one, that
+    /// something still could be. What others append may be seen before it is wherever it has to be.
+    fn secure(&mut self, through: Option<u64>) -> Result<Secure, AppendFault> {
+        let _ = through;
+        Ok(Secure::Now)
+    }
+
     /// A log whose append came too late may keep its turn, so that the next one does not. This gives it up.
     fn pass(&mut self) {}
 
@@ -88,6 +95,15 @@ pub trait Log: Send {
     fn bell(&self) -> Option<Box<dyn Bell>> {
         None
     }
+}
+
+/// How it is known that something is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secure {
+    /// More would be, too.
+    Now,
+    /// By what was found before, which says nothing of more; or it was asked a moment ago, and is what it was found to be then.
+    Before,
 }
 
 /// Tells when others may have appended.

@@ -191,6 +191,40 @@ fn a_commit_whose_answer_is_lost_is_settled_before_anybody_is_told() {
     all_agree(&[near, far]);
 }
 
+/// An entry can be seen before a standby has it, if the session that waited for the standby is ended.
+#[test]
+fn what_no_standby_has_is_not_answered_by_another_replica_either() {
+    let cluster = Cluster::start();
+    let database = cluster.database();
+    let fleet = fleet(&cluster.url(&database), 2);
+    let [one, other] = &fleet[..] else { panic!() };
+    let there = || cluster.psql(&database, "select count(*) from handoffd_entries");
+    let spec = plain("nobody0001");
+    let before = there();
+    cluster.set("synchronous_standby_names", "nobody");
+    let mut asking = one.connection().within(Duration::from_millis(100));
+    assert!(asking.post("/v1/handoffs", &spec.to_string()).is_none(), "it waits for the standby");
+    let waits = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' \
+         and query = 'commit'";
+    until(|| {
+        cluster.psql("postgres", waits);
+        there() != before
+    });
+    // It is there to be read, and could be gone with this server.
+    let mut asking = other.connection().within(Duration::from_secs(3));
+    let early = asking.post("/v1/handoffs", &spec.to_string());
+    assert!(early.as_ref().is_none_or(|reply| reply.status == 503), "{early:?}");
+    // Nobody has to write for that to be noticed.
+    let why = "no synchronous standby";
+    until(|| fleet.iter().all(|replica| replica.ready().0 == 503));
+    until(|| other.ready().1["failing"].to_string().contains(why));
+    cluster.set("synchronous_standby_names", "");
+    until(|| fleet.iter().all(|replica| replica.ready().0 == 200));
+    let decided = other.post("/v1/handoffs", &spec).json();
+    assert_eq!((&decided["decision"], &decided["replayed"]), (&"allowed".into(), &true.into()), "{decided}");
+    all_agree(&fleet);
+}
+
 /// Others append without a pause: whoever only follows never finds that there is nothing new, and is up to date all the same.
 #[test]
 fn a_replica_that_only_follows_stays_ready_while_another_is_busy() {

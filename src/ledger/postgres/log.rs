@@ -9,7 +9,8 @@ use super::attempt::{Attempt, Turn, Ways, attempt};
 use super::bell::PostgresBell;
 use super::link::Link;
 use super::losses::{Noted, Remembered};
-use super::settling::{Pending, Settled, settle, settle_once};
+use super::secured::Secured;
+use super::settling::{self, Pending, Settled, settle, settle_once};
 use super::standing::Standing;
 use super::transaction::{Ended, Place, Rows};
 use super::{Database, PostgresFault, reading, tail};
@@ -18,7 +19,7 @@ use crate::ledger::chain::Head;
 use crate::ledger::closing::{Closing, parse};
 use crate::ledger::entries::Entry;
 use crate::ledger::recovery::OpenFault;
-use crate::ledger::{AppendFault, Bell, Keeping, Log};
+use crate::ledger::{AppendFault, Bell, Keeping, Log, Secure};
 use crate::limits;
 use crate::timestamp::Timestamp;
 
@@ -48,6 +49,8 @@ pub struct PostgresLog {
     turn: Option<Turn>,
     /// Nobody came before its last append, and nobody is expected to come before the next one.
     is_alone: bool,
+    /// What is known to be on a synchronous standby, where there has to be one.
+    secured: Secured,
     /// Drives its own connection, on the thread that appends: an answer wakes nobody but who waits for it.
     runtime: Runtime,
 }
@@ -113,6 +116,7 @@ impl PostgresLog {
             keeps_turns: false,
             turn: None,
             is_alone: false,
+            secured: Secured::default(),
             runtime,
         })
     }
@@ -228,6 +232,7 @@ impl PostgresLog {
     }
 
     fn reached(&mut self, last: &Batch) {
+        self.secured.has(last.head().sequence);
         self.head = last.head();
         self.last_timestamp = Some(last.last_timestamp());
         self.seen = Some(Remembered { head: last.head(), time: Some(last.last_timestamp()) });
@@ -285,6 +290,7 @@ impl PostgresLog {
         };
         let (standing, found) = found.map_err(not_durable)?;
         standing.server()?;
+        self.secured.is_asked_for = standing.has_standby;
         let entries = match found {
             Ok(entries) => entries,
             Err(Lost::Gone { after, found }) => return Err(self.lost(after, found, Some(&standing))),
@@ -324,6 +330,7 @@ impl PostgresLog {
         match settled {
             Ok(Some(settled)) => {
                 if settled == Settled::Landed {
+                    self.secured.has(pending.head.sequence);
                     self.head = pending.head;
                 }
                 self.pending = None;
@@ -350,6 +357,19 @@ impl Log for PostgresLog {
 
     fn behind(&mut self, after: Head) -> Result<Vec<Entry>, AppendFault> {
         self.look(after, Looking::Read)
+    }
+
+    fn secure(&mut self, through: Option<u64>) -> Result<Secure, AppendFault> {
+        if let Some(known) = self.secured.known(through) {
+            return Ok(known);
+        }
+        self.secured.tried();
+        // Whoever only looks how it stands must not keep those waiting for long who want something.
+        let within = if through.is_some() { limits::PG_COMMIT_MS } else { limits::PG_PROVE_MS };
+        let upto = through.unwrap_or(self.head.sequence);
+        settling::prove(&self.database, upto, Duration::from_millis(within)).map_err(not_durable)?;
+        self.secured.has(upto);
+        Ok(Secure::Now)
     }
 
     fn pass(&mut self) {

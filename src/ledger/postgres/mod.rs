@@ -20,6 +20,7 @@ mod nonces;
 mod push;
 mod reading;
 mod replacing;
+mod secured;
 mod serving;
 mod settling;
 mod shared;

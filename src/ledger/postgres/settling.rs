@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::address::Address;
 use super::link::{Committed, Link};
-use super::{PostgresFault, pause, stored};
+use super::{Database, PostgresFault, pause, stored};
 use crate::ledger::chain::Head;
 
 const HASH_AT: &str = "select running_hash from handoffd_entries where sequence = $1";
@@ -53,10 +53,42 @@ pub(super) async fn settle_once(address: &Address, pending: &Pending) -> Result<
     }
     // A commit can be seen before a synchronous standby has it, if the wait for the standby was cut short. One that
     // is written later waits for both.
-    link.change("update handoffd_ledger set settled = $1", &[&stored(pending.head.sequence)]).await?;
+    write(&mut link, pending.head.sequence).await?;
+    Ok(Settled::Landed)
+}
+
+async fn write(link: &mut Link, sequence: u64) -> Result<(), PostgresFault> {
+    link.change("update handoffd_ledger set settled = $1", &[&stored(sequence)]).await?;
     link.batch("set local statement_timeout = 0").await?;
     match link.commit().await {
-        Committed::Yes => Ok(Settled::Landed),
+        Committed::Yes => Ok(()),
         Committed::Unknown(why) => Err(PostgresFault::Unreachable(why)),
     }
 }
+
+/// Proves that what can be seen of a ledger is on its synchronous standby: by a write that waits for both.
+pub(super) fn prove(database: &Database, sequence: u64, within: Duration) -> Result<(), PostgresFault> {
+    let proof = async {
+        let mut link = database.link().await?;
+        // Others may be waiting for the same standby, with the row in hand.
+        link.batch("begin; set local lock_timeout = 1000").await?;
+        write(&mut link, sequence).await?;
+        database.give_back(link);
+        Ok(())
+    };
+    database.wait(async {
+        let proof = tokio::time::timeout(within, proof).await;
+        let ended = proof.unwrap_or_else(|_| Err(PostgresFault::Unreachable(NO_STANDBY.to_owned())));
+        ended.map_err(|fault| match fault {
+            PostgresFault::Unreachable(why) if why != NO_STANDBY => {
+                PostgresFault::Unreachable(format!("{why}; {UNPROVEN}"))
+            }
+            PostgresFault::Server(why) => PostgresFault::Unreachable(format!("{NO_STANDBY} ({why})")),
+            fault => fault,
+        })
+    })
+}
+
+const NO_STANDBY: &str = "no synchronous standby has acknowledged a write in time, so what can be seen may be lost; see \
+     synchronous_standby_names, and that a standby is connected";
+const UNPROVEN: &str = "whether a synchronous standby has what can be seen is not known";

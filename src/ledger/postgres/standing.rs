@@ -7,8 +7,8 @@ use crate::ledger::AppendFault;
 use crate::ledger::chain::Head;
 use crate::timestamp::Timestamp;
 
-const STANDING: &str =
-    "select pg_is_in_recovery(), current_setting('fsync'), closed, epoch_since from handoffd_ledger";
+const STANDING: &str = "select pg_is_in_recovery(), current_setting('fsync'), closed, epoch_since, \
+     current_setting('synchronous_standby_names') <> '' from handoffd_ledger";
 
 #[derive(Debug)]
 pub(super) struct Standing {
@@ -16,6 +16,8 @@ pub(super) struct Standing {
     fault: Option<&'static str>,
     closed: Option<String>,
     epoch_since: Option<String>,
+    /// A commit waits for a standby.
+    pub(super) has_standby: bool,
 }
 
 impl Standing {
@@ -28,7 +30,7 @@ impl Standing {
         } else {
             None
         };
-        Ok(Self { fault, closed: row.get(2)?, epoch_since: row.get(3)? })
+        Ok(Self { fault, closed: row.get(2)?, epoch_since: row.get(3)?, has_standby: row.get(4)? })
     }
 
     /// Nothing that it says is to be believed.
