@@ -20,6 +20,8 @@ pub(super) struct Health {
     stopped: Mutex<Option<String>>,
     /// When the end of a ledger that others append to was last seen.
     current: Option<Mutex<Instant>>,
+    /// Since when the ledger has been asked something that it has not answered.
+    asked: Mutex<Option<Instant>>,
     /// Why the engine has ended before it was told to.
     ended: OnceLock<String>,
     on_end: Mutex<OnEnd>,
@@ -48,6 +50,7 @@ impl Health {
             fault: Mutex::new(None),
             stopped: Mutex::new(None),
             current: (keeping == Keeping::Shared).then(|| Mutex::new(Instant::now())),
+            asked: Mutex::default(),
             ended: OnceLock::new(),
             on_end: Mutex::default(),
         }
@@ -99,6 +102,16 @@ impl Health {
     pub(super) fn behind_for(&self) -> Option<Duration> {
         let current = self.current.as_ref()?;
         Some(current.lock().unwrap_or_else(PoisonError::into_inner).elapsed())
+    }
+
+    /// The ledger is being asked, or has answered.
+    pub(super) fn set_asked(&self, asked: Option<Instant>) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+    }
+
+    /// For how long the ledger has not answered what it was asked; nothing if it is not being asked.
+    pub(super) fn unanswered_for(&self) -> Option<Duration> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).map(|asked| asked.elapsed())
     }
 
     /// Nothing more is decided.

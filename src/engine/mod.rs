@@ -446,6 +446,11 @@ impl EngineHandle {
         self.shared.health.behind_for()
     }
 
+    /// For how long the ledger has not answered; nothing while nobody asks it.
+    pub fn unanswered_for(&self) -> Option<Duration> {
+        self.shared.health.unanswered_for()
+    }
+
     /// Why the ledger does not take what is written to it, if it does not.
     pub fn fault(&self) -> Option<String> {
         self.shared.health.fault()

@@ -193,6 +193,14 @@ impl Around {
     }
 }
 
+/// Asks the ledger; whoever wonders meanwhile why nothing is heard of it is told for how long.
+fn asking<T>(watch: &Watch, ask: impl FnOnce() -> T) -> T {
+    watch.health.set_asked(Some(Instant::now()));
+    let answer = ask();
+    watch.health.set_asked(None);
+    answer
+}
+
 /// Tells those who wait for a batch that failed.
 pub(super) fn tell_failed(why: String, waiting: Vec<Waiting>, watch: &Watch) {
     let fault = EngineFault::NotDurable(why);
@@ -237,7 +245,8 @@ impl Writer {
         let Some(batch) = batch else { return self.confirm(waiting) };
         let (watch, entries, bytes) = (&self.watch, batch.entries().len(), batch.text().len());
         watch.observer.append_begins();
-        match self.log.append(after, &batch) {
+        let appended = asking(watch, || self.log.append(after, &batch));
+        match appended {
             Ok(()) => {
                 watch.observer.append_ended(Appended::Durable { entries, bytes });
                 watch.health.set(Ok(()));
@@ -268,7 +277,7 @@ impl Writer {
 
     /// Those who follow look after what they keep only while it could be recorded.
     fn idle(&mut self, around: &Around) -> Result<(), Gone> {
-        let health = self.log.check().map_err(|fault| fault.to_string());
+        let health = asking(&self.watch, || self.log.check()).map_err(|fault| fault.to_string());
         let notice = if health.is_ok() { around.teller.idle() } else { None };
         self.heard(health);
         around.record(notice)
@@ -295,7 +304,7 @@ impl Writer {
     /// What others have appended since; it is on its way to the sequencer when the caller returns.
     fn behind(&mut self) -> Result<Vec<Entry>, String> {
         let began = Instant::now();
-        let behind = self.log.behind(self.known);
+        let behind = asking(&self.watch, || self.log.behind(self.known));
         self.heard(behind.as_ref().map(drop).map_err(ToString::to_string));
         let news = behind.map_err(|fault| fault.to_string())?;
         match news.last() {
@@ -324,7 +333,7 @@ impl Writer {
     }
 
     fn secure(&mut self, through: Option<u64>) -> Result<(), String> {
-        match self.log.secure(through) {
+        match asking(&self.watch, || self.log.secure(through)) {
             Ok(Secure::Now) => self.unproven = None,
             Ok(Secure::Before) => return Ok(()),
             Err(fault) => self.unproven = Some(fault.to_string()),

@@ -128,6 +128,30 @@ fn one(what: &'static str, why: String, hint: impl Into<Cow<'static, str>>) -> T
     Trouble { what, why, hint: hint.into(), grows: false }
 }
 
+/// What keeps anything from being written; beside others also that this one may not know what they wrote.
+fn ledger(app: &App) -> Option<Trouble> {
+    let engine = app.gateway.engine();
+    let hint = "nothing is allowed until the ledger can be written; see docs/operations.md";
+    if let Some(why) = engine.fault() {
+        return Some(one("ledger", why, hint));
+    }
+    let behind = engine.behind_for().filter(|time| time.as_millis() > limits::BEHIND_MS_MAX)?;
+    // Whoever asks and is not answered is not to blame for it, and no other replica knows more. It asks a little later than
+    // it last knew.
+    let unanswered = engine.unanswered_for().filter(|time| time.as_millis() > limits::BEHIND_MS_MAX / 2);
+    let trouble = match unanswered {
+        Some(time) => {
+            one("ledger", format!("the ledger's database has not answered for {} s", time.as_secs()), hint)
+        }
+        None => one(
+            "replica",
+            format!("it has not seen the end of the ledger for {} s", behind.as_secs()),
+            "ask another replica; this one is ready when it has caught up",
+        ),
+    };
+    Some(Trouble { grows: true, ..trouble })
+}
+
 fn condition(app: &App) -> Condition {
     let (mut failing, mut degraded) = (Vec::new(), Vec::new());
     if let Some(why) = app.gateway.engine().ended() {
@@ -135,22 +159,7 @@ fn condition(app: &App) -> Condition {
         failing.push(one("engine", why.to_owned(), hint));
     }
     let growing = |trouble| Trouble { grows: true, ..trouble };
-    if let Some(why) = app.gateway.engine().fault() {
-        failing.push(one(
-            "ledger",
-            why,
-            "nothing is allowed until the ledger can be written; see docs/operations.md",
-        ));
-    }
-    if let Some(behind) =
-        app.gateway.engine().behind_for().filter(|behind| behind.as_millis() > limits::BEHIND_MS_MAX)
-    {
-        failing.push(growing(one(
-            "replica",
-            format!("it has not seen the end of the ledger for {} s", behind.as_secs()),
-            "ask another replica; this one is ready when it has caught up",
-        )));
-    }
+    failing.extend(ledger(app));
     let pending = app.rules.proposed();
     let waiting = pending.as_ref().map(|(pending, proposal)| pending_in_words(pending, proposal.as_ref()));
     let mut differs = app.rules.differs().or_else(|| app.gateway.engine().differs());

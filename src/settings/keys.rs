@@ -70,9 +70,11 @@ pub static KEYS: [Key; 55] = [
     key("server.query_bytes_max", "What the query of a request may weigh", |s| {
         Slot::Size(&mut s.server.query_bytes_max, limits::SETTABLE_QUERY_BYTES)
     }),
-    key("server.request_timeout", "How long a request may take, once its headers are in", |s| {
-        Slot::Time(&mut s.server.request_timeout, limits::SETTABLE_TIMEOUT_MS)
-    }),
+    key(
+        "server.request_timeout",
+        "How long a body may take to come in, once its headers are; the answer is there within twice that, unless the caller asks to wait",
+        |s| Slot::Time(&mut s.server.request_timeout, limits::SETTABLE_TIMEOUT_MS),
+    ),
     key(
         "server.header_timeout",
         "How long the headers of a request may take to come in, and how long a connection without one is kept",

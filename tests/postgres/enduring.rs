@@ -174,10 +174,11 @@ fn a_commit_whose_answer_is_lost_is_settled_before_anybody_is_told() {
         let again = near.post("/v1/handoffs", &spec).json();
         assert_eq!((&again["replayed"], &again["ledger"]), (&true.into(), &decided.json()["ledger"]), "{n}");
     }
-    // Out of reach it is not ready, after two seconds also because it does not know what others do.
+    // Out of reach it is not ready, and names the database and not itself, also when it no longer knows what others do.
     proxy.refuse(true);
     proxy.cut_all();
-    until(|| far.ready().1["failing"].to_string().contains("has not seen the end of the ledger"));
+    let failing = || far.ready().1["failing"].to_string();
+    until(|| failing().contains("could not be asked"));
     assert_eq!(
         far.post("/v1/handoffs", &plain("settled0000")).status,
         503,
@@ -257,6 +258,22 @@ fn a_replica_that_only_follows_stays_ready_while_another_is_busy() {
         assert_eq!(red, None);
     });
     all_agree(&fleet);
+}
+
+/// A server that is there and says nothing.
+#[test]
+fn a_database_that_hangs_is_named_and_not_the_replica() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    let fleet = fleet(&cluster.url(&database), 1);
+    let held = cluster.holding(&database, "handoffd_ledger");
+    let failing = || fleet[0].ready().1["failing"].to_string();
+    until(|| failing() != "[]");
+    let said = failing();
+    assert!(said.contains("the ledger's database has not answered for"), "{said}");
+    assert!(!said.contains("has not seen the end of the ledger"), "{said}");
+    drop(held);
+    until(|| fleet[0].ready().0 == 200);
 }
 
 #[test]
