@@ -243,8 +243,9 @@ pub const STATE_BYTES_EACH_BATCH: usize = 256 * 1024;
 pub const STATE_INTERVAL_MS: u64 = 50;
 pub const STATE_RESTS_PER_PUBLISH: u32 = 9;
 
-/// A checkpoint is signed after so many entries, and when the gateway stops.
+/// A checkpoint is signed after so many entries, and when the gateway stops; shared with others after so many looks at them.
 pub const CHECKPOINT_ENTRIES: u64 = 10_000;
+pub const CHECKPOINT_SHARED_LOOKS: u64 = 30;
 
 /// Levels in a Wire event.
 pub const EVENT_LEVELS_MAX: usize = 64;
@@ -490,8 +491,8 @@ pub const PG_IDLE_IN_TRANSACTION_MS: u64 = 2_000;
 pub const PG_KEEPALIVE_MS: u64 = 10_000;
 pub const PG_RETRY_MS: u64 = 100;
 pub const PG_POLL_MS: u64 = 250;
-/// How often it is looked, every [`PG_RETRY_MS`], whether connections that were closed are gone.
 pub const PG_PROVE_MS: u64 = 1_500;
+/// How often it is looked, every [`PG_RETRY_MS`], whether connections that were closed are gone.
 pub const PG_LEAVING_LOOKS: u32 = 10;
 
 /// How long more are waited for before a batch is sent to a shared ledger, at most, while others have just been answered.

@@ -260,9 +260,12 @@ fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
 fn follow_shared(app: Arc<App>) -> Result<(), Failure> {
     let follow = move || {
         let mut said = None;
-        loop {
+        for look in 1_u64.. {
             std::thread::sleep(Duration::from_millis(limits::RELOAD_GLANCE_MS));
             app.rules().look_at_shared();
+            if look % limits::CHECKPOINT_SHARED_LOOKS == 0 {
+                app.gateway().share_checkpoint();
+            }
             let differs = app.rules().differs();
             if differs != said {
                 match &differs {

@@ -390,9 +390,19 @@ impl Gateway {
         checkpoints::write(&self.files.checkpoint(), &checkpoint)
             .map_err(|error| GatewayFault::Io { path: self.files.checkpoint(), why: error.to_string() })?;
         Ok(Some(checkpoint))
+        self.share_checkpoint();
     }
 
     /// The same, and gives the workspace back.
+    /// Leaves the newest checkpoint beside a ledger that is shared, too. Asks a server: not for whoever decides.
+    pub fn share_checkpoint(&self) {
+        let Some(sharing) = &self.sharing else { return };
+        if let Ok(Some(checkpoint)) = read_checkpoint(&self.files.checkpoint()) {
+            // One that could not be left is made up for by the next.
+            let _ = sharing.keep_checkpoint(&checkpoint);
+        }
+    }
+
     pub fn close(self) -> Result<Option<Checkpoint>, GatewayFault> {
         self.finish()
     }

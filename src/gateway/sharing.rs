@@ -4,11 +4,12 @@
 //! makes it differ from the others. Everything here asks a server, and waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::callers::{SharedRoster, TokenFiles};
 use crate::ledger::postgres::{Database, PostgresFault, SharedFault, SharedKind};
-use crate::ledger::{Source, gateway_key_id};
+use crate::ledger::{Checkpoint, Source, gateway_key_id};
 use crate::policy::PolicySet;
 use crate::proof::Keyring;
 
@@ -24,6 +25,8 @@ pub struct Sharing {
     database: Database,
     /// The public keys of all gateways, as of the last look.
     public_keys: Arc<Mutex<Vec<String>>>,
+    /// Up to where this gateway's checkpoints are in the database, as far as it knows.
+    checkpoint: Arc<AtomicU64>,
 }
 
 impl Sharing {
@@ -31,7 +34,8 @@ impl Sharing {
     pub fn of(ledger: &Source) -> Option<Self> {
         match ledger {
             Source::Database(database) => {
-                Some(Self { database: database.clone(), public_keys: Arc::default() })
+                let database = database.clone();
+                Some(Self { database, public_keys: Arc::default(), checkpoint: Arc::default() })
             }
             Source::Files(_) | Source::Memory(_) => None,
         }
@@ -70,6 +74,15 @@ impl Sharing {
 
     pub(super) fn public_keys(&self) -> Vec<String> {
         self.public_keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves a checkpoint where a copy of the ledger finds it.
+    pub(super) fn keep_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), PostgresFault> {
+        if self.checkpoint.load(Ordering::Acquire) < checkpoint.sequence {
+            self.database.keep_checkpoint(checkpoint)?;
+            self.checkpoint.fetch_max(checkpoint.sequence, Ordering::AcqRel);
+        }
+        Ok(())
     }
 
     /// The files of a set that are not those of the set in force; nothing if nobody has said which those are.

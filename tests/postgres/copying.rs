@@ -355,3 +355,37 @@ fn a_ledger_is_not_taken_from_under_gateways_that_are_served_on_it() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     until(|| replicas[0].ready().0 == 503);
 }
+
+#[test]
+fn a_copy_out_of_a_database_brings_what_its_gateway_signed_and_doctor_suspects_nobody() {
+    let cluster = Cluster::shared();
+    let url = cluster.url(&cluster.database());
+    let mut replica = fleet(&url, 1).remove(0);
+    assert_eq!(replica.post("/v1/handoffs", &plain("signed0001")).status, 201);
+    replica.signal("TERM");
+    replica.ended();
+    // As many more as make a checkpoint due.
+    let database = Database::open_existing(&url).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap();
+    for name in ["a", "b", "c", "d", "e"] {
+        append(&mut log, name, 2_000).unwrap();
+    }
+    drop((log, database));
+    let away = tempfile::tempdir().unwrap();
+    assert_eq!(said(away.path(), &["init"]).0, 0);
+    until(|| match copy(&url, away.path().to_str().unwrap()) {
+        Ok(copied) => {
+            assert_eq!(copied["checkpoints"], 1, "{copied}");
+            true
+        }
+        // The connections of who was served last are still going.
+        Err((code, _)) => {
+            assert_eq!(code, 3);
+            false
+        }
+    });
+    let doctor = run(&["--workspace", away.path().to_str().unwrap(), "doctor"]);
+    let text = String::from_utf8([doctor.stdout, doctor.stderr].concat()).unwrap();
+    assert!(text.contains("no gateway has served the ledger here"), "{text}");
+    assert!(!text.contains("somebody changed the ledger"), "{text}");
+}

@@ -99,6 +99,12 @@ pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
     String::new()
 }
 
+/// Has nothing followed the ledger here?
+fn is_unserved(ground: &Ground<'_>) -> bool {
+    let files = &ground.files;
+    ![files.gateway_key(), files.state(), files.views()].iter().any(|path| path.exists())
+}
+
 pub(super) fn checkpoint(ground: &Ground<'_>, findings: &mut Findings) -> String {
     if !ground.has_settings {
         return findings.skip(AFTER_SETTINGS);
@@ -116,6 +122,14 @@ pub(super) fn checkpoint(ground: &Ground<'_>, findings: &mut Findings) -> String
             findings.warn(
                 "there is no checkpoint yet",
                 "the daemon leaves one with its first entries and when it stops; while it runs, handoffd audit checkpoint has one signed to keep elsewhere",
+            );
+            return String::new();
+        }
+        // Whoever serves a ledger follows it: one that nobody here has followed was copied or put here.
+        Ok(None) if is_unserved(ground) => {
+            findings.warn(
+                "no gateway has served the ledger here, so there is no checkpoint of it yet",
+                "the first start leaves one; handoffd audit verify computes the ledger again",
             );
             return String::new();
         }
