@@ -12,6 +12,7 @@ mod fault;
 mod files;
 mod hub;
 mod lock;
+mod looks;
 mod lost;
 mod lost_acts;
 mod moving;
@@ -389,11 +390,10 @@ impl Gateway {
         let Some(checkpoint) = self.checkpoint()? else { return Ok(None) };
         checkpoints::write(&self.files.checkpoint(), &checkpoint)
             .map_err(|error| GatewayFault::Io { path: self.files.checkpoint(), why: error.to_string() })?;
-        Ok(Some(checkpoint))
         self.share_checkpoint();
+        Ok(Some(checkpoint))
     }
 
-    /// The same, and gives the workspace back.
     /// Leaves the newest checkpoint beside a ledger that is shared, too. Asks a server: not for whoever decides.
     pub fn share_checkpoint(&self) {
         let Some(sharing) = &self.sharing else { return };
@@ -403,6 +403,7 @@ impl Gateway {
         }
     }
 
+    /// The same, and gives the workspace back.
     pub fn close(self) -> Result<Option<Checkpoint>, GatewayFault> {
         self.finish()
     }

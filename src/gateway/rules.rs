@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::approving::{FileList, Pending};
+use super::looks::Looks;
 use super::parts::{Parts, Unread};
 use super::{Gateway, Sharing};
 use crate::callers::{Roster, TokenFiles};
@@ -56,6 +57,7 @@ pub struct RuleKeeper {
     agreed: Mutex<Digest>,
     /// Why the last attempt that could not be recorded was made.
     owed: Mutex<Cause>,
+    looks: Looks,
 }
 
 /// Why the files are read again: what that is good for grows.
@@ -184,6 +186,7 @@ impl RuleKeeper {
             differs: Mutex::new(None),
             agreed,
             owed: Mutex::new(Cause::Looked),
+            looks: Looks::default(),
         };
         let mut rules = keeper.current();
         let found = rules.in_force.policies.clone();
@@ -279,13 +282,23 @@ impl RuleKeeper {
     /// what is in force. Asks a server; whoever cannot reach it finds out elsewhere.
     pub fn look_at_shared(&self) {
         let Some(sharing) = &self.sharing else { return };
+        let look = self.looks.begin();
         let Ok(revision) = sharing.revision() else { return };
         let is_new = self.revision.swap(revision, Ordering::AcqRel) != revision;
         if is_new || self.failed().is_some() || self.is_outdated() {
             let _ = sharing.look_at_public_keys();
             self.reload(Cause::Looked);
         }
+        if self.failed().is_none_or(|failed| failed.unanswered.is_none()) {
+            self.looks.answered(look);
+        }
         self.compare();
+    }
+
+    /// Waits until the tokens here are those that others may have made or revoked before this; at once where there are no
+    /// others. False if that cannot be found out now.
+    pub async fn know_shared_tokens(&self) -> bool {
+        self.sharing.is_none() || self.looks.next().await
     }
 
     /// Why nothing may be decided by what is here.

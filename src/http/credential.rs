@@ -52,7 +52,7 @@ pub(super) async fn authenticate(
 ) -> Result<(Caller, Room), Problem> {
     match credential {
         Credential::Token(authorization) => {
-            let caller = bearer(rules, authorization)?;
+            let caller = bearer(app, rules, authorization).await?;
             let room = app.bodies.of_caller(caller.token_id());
             Ok((caller, room))
         }
@@ -60,19 +60,27 @@ pub(super) async fn authenticate(
     }
 }
 
-fn bearer(rules: &Rules, authorization: Option<&str>) -> Result<Caller, Problem> {
+async fn bearer(app: &App, rules: &Rules, authorization: Option<&str>) -> Result<Caller, Problem> {
     let token = authorization
         .and_then(|text| text.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim());
-    let caller = token.and_then(|token| rules.roster.find(token, clock::now()));
-    caller.cloned().ok_or_else(|| {
-        Problem::new(Kind::AuthTokenUnknown, "the token is unknown, has expired, or was revoked")
-            .at("Authorization")
-            .hint(
-                "send the header Authorization: Bearer <token>; `handoffd token list` shows which there are",
-            )
-    })
+    let Some(token) = token else { return Err(unknown()) };
+    if let Some(caller) = rules.roster.find(token, clock::now()) {
+        return Ok(caller.clone());
+    }
+    // Another replica may have made it a moment ago, and callers take this answer as final.
+    if !app.rules.know_shared_tokens().await {
+        return Err(Problem::new(Kind::NotDurable, "whether the token counts cannot be found out now")
+            .hint("ask again in a moment; the ledger's database, which has the tokens, does not answer"));
+    }
+    app.rules.current().roster.find(token, clock::now()).cloned().ok_or_else(unknown)
+}
+
+fn unknown() -> Problem {
+    Problem::new(Kind::AuthTokenUnknown, "the token is unknown, has expired, or was revoked")
+        .at("Authorization")
+        .hint("send the header Authorization: Bearer <token>; `handoffd token list` shows which there are")
 }
 
 /// The signature is over the body, so the body is read first: of those who could have signed it, as much as the endpoint

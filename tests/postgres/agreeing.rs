@@ -139,6 +139,25 @@ fn a_token_counts_everywhere_until_it_is_revoked_anywhere() {
 }
 
 #[test]
+fn a_token_that_another_replica_has_just_made_is_not_unknown() {
+    let cluster = Cluster::shared();
+    let url = cluster.url(&cluster.database());
+    let fleet = fleet(&url, 2);
+    for n in 0..8 {
+        let token = fleet[n % 2].operator(&format!("rita-{n}"));
+        let ask = Request::new("GET", "/v1/approvals").token(&token);
+        assert_eq!(fleet[(n + 1) % 2].connection().ask(&ask).unwrap().status, 200, "{n}");
+    }
+    // One that nobody made is unknown all the same, and many of them cost no more looks than one.
+    let ask = Request::new("GET", "/v1/approvals").token("hfd_nobody");
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let asked = (0..20).map(|_| scope.spawn(|| fleet[1].connection().ask(&ask).unwrap().status));
+        asked.collect::<Vec<_>>().into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(statuses, [401; 20]);
+}
+
+#[test]
 fn commands_beside_a_replica_read_the_shared_ledger_and_the_shared_roster() {
     let cluster = Cluster::shared();
     let url = cluster.url(&cluster.database());
