@@ -58,7 +58,7 @@ impl fmt::Display for Closing {
             Self::Settled { kept, .. } => {
                 write!(
                     f,
-                    "what came after entry {kept} was given up; the next gateway that starts begins a new epoch"
+                    "what came after entry {kept} was given up, and the loss is settled: start the gateway again; the first one begins a new epoch"
                 )
             }
         }

@@ -152,7 +152,7 @@ impl std::fmt::Display for AppendFault {
             Self::HeadGone { after, found } => f.write_str(&postgres::gone(after.sequence, found.sequence)),
             Self::GivenUp { after } => write!(
                 f,
-                "entry {}, which this gateway had, was given up when a new epoch began: start it again, and it goes on with what the ledger has",
+                "entry {}, which this gateway had, was given up, and the loss is settled: start the gateway again, and it goes on with what the ledger has",
                 after.sequence
             ),
             Self::Closed(why) => write!(f, "the ledger is closed: {why}"),

@@ -314,8 +314,12 @@ fn a_replica_that_still_runs_does_not_stop_an_epoch_that_began_without_it() {
     }
     let kept = settle(&fleet[0], &[]).1["left"]["sequence"].to_string();
     assert_eq!(settle(&fleet[0], &["--keep", &kept]).0, 0);
+    // Nobody has started again, and they know what is to be done.
+    for replica in &fleet {
+        until(|| says(replica, "the loss is settled: start the gateway again"));
+    }
     fleet[0].kill_and_restart();
-    until(|| says(&fleet[1], "was given up when a new epoch began: start it again"));
+    until(|| says(&fleet[1], "was given up, and the loss is settled: start the gateway again"));
     lift(&fleet[0]);
     decide(&fleet[..1], 4, 8);
     assert_eq!(settle(&fleet[0], &[]).1["closed"], Json::Null, "it says so of itself alone");
@@ -348,7 +352,7 @@ fn a_loss_that_an_outage_came_before_is_in_the_log_and_no_file_is_blamed() {
     let kept = settle(&fleet[0], &[]).1["left"]["sequence"].to_string();
     assert_eq!(settle(&fleet[0], &["--keep", &kept]).0, 0);
     fleet[0].kill_and_restart();
-    until(|| fleet[1].log().contains("was given up when a new epoch began: start it again"));
+    until(|| fleet[1].log().contains("was given up, and the loss is settled: start the gateway again"));
 }
 
 /// Takes rows away as a restore would, and can put them back.

@@ -256,6 +256,7 @@ impl PostgresLog {
         let noted = self.gone.is_some_and(|gone| gone.noted && gone.after == after);
         let mut gone = Gone { after, found, given_up: false, noted };
         match (standing, &self.gateway) {
+            (Some(standing), _) if standing.is_settled() => gone.given_up = true,
             (Some(standing), _) if !standing.is_closed() && standing.gave_up(time) => gone.given_up = true,
             (Some(standing), _) if standing.is_closed() && noted => {}
             (_, Some(gateway)) => match self.database.note_loss(gateway, Remembered { head: after, time }) {

@@ -5,6 +5,7 @@ use super::log::not_durable;
 use super::{PostgresFault, closing, losses, reading};
 use crate::ledger::AppendFault;
 use crate::ledger::chain::Head;
+use crate::ledger::closing::{Closing, parse};
 use crate::timestamp::Timestamp;
 
 const STANDING: &str = "select pg_is_in_recovery(), current_setting('fsync'), closed, epoch_since, \
@@ -49,6 +50,12 @@ impl Standing {
 
     pub(super) fn is_closed(&self) -> bool {
         self.closed.is_some()
+    }
+
+    /// Has somebody said that what is left counts?
+    pub(super) fn is_settled(&self) -> bool {
+        let closing = self.closed.as_deref().and_then(parse);
+        matches!(closing, Some(Closing::Settled { .. }))
     }
 
     /// Was an entry of that time given up, if it is not there?
