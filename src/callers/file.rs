@@ -68,7 +68,9 @@ impl fmt::Display for TokenFault {
                 write!(f, "{} is broken", path.display())?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
             }
-            Self::Shared(why) => write!(f, "the roster in the ledger's database cannot be read: {why}"),
+            Self::Shared(why) => {
+                write!(f, "the roster in the ledger's database can be neither read nor changed: {why}")
+            }
             Self::Refused(fault) => write!(f, "{fault}"),
         }
     }
@@ -271,7 +273,7 @@ impl TokenFiles {
         let path = self.tokens();
         if let Some(sharing) = &self.shared {
             let text = String::from_utf8(roster.to_file()).unwrap_or_default();
-            return sharing.roster.replace(&text, as_of).map_err(|why| TokenFault::Io { path, why });
+            return sharing.roster.replace(&text, as_of).map_err(TokenFault::Shared);
         }
         files::replace_private(&path, &roster.to_file())
             .map(|()| true)

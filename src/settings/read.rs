@@ -10,6 +10,7 @@ use super::FILE;
 use super::keys::{KEYS, Key};
 use super::model::{ClientCertificates, LedgerUrl, Settings};
 use super::slot::Written;
+use super::urls;
 use crate::contract::distance;
 use crate::json::printable;
 
@@ -97,7 +98,7 @@ impl Effective {
     pub(super) fn has_secret(&self, key: &Key) -> bool {
         match key.name {
             "ledger.url" => match &self.settings.ledger.url {
-                LedgerUrl::Postgres(url) => url.expose() != self.settings.ledger.url.masked(),
+                LedgerUrl::Postgres(url) => urls::has_password(url.expose()),
                 LedgerUrl::Segments | LedgerUrl::Memory => false,
             },
             "otlp.headers" => !self.settings.otlp.headers.is_empty(),

@@ -291,6 +291,22 @@ fn settings_that_say_nothing_without_each_other_are_refused() {
 }
 
 #[test]
+fn only_a_password_on_the_command_line_is_worth_a_warning() {
+    let warnings = |url: &str| good(&given("", &[], &[("--ledger", url)])).warnings;
+    for url in [
+        "postgres://handoffd@db/h",
+        "postgres://handoffd@db/h?options=-csearch_path%3Dteam",
+        "postgres://handoffd@db/h?sslmode=verify-full&sslrootcert=tls/ca.pem",
+    ] {
+        assert_eq!(warnings(url), [""; 0], "{url}");
+    }
+    for url in ["postgres://handoffd:hunter2@db/h", "postgres://db/h?password=hunter2"] {
+        let found = warnings(url);
+        assert!(found.len() == 1 && found[0].starts_with("--ledger has a secret in it"), "{found:?}");
+    }
+}
+
+#[test]
 fn an_open_address_without_tls_is_worth_a_warning() {
     let warnings = |file: &str| good(&given(file, &[], &[])).warnings.len();
     assert_eq!(warnings("[server]\nlisten = '0.0.0.0:7420'"), 1);

@@ -66,6 +66,16 @@ fn check_host(host: &str) -> Result<(), String> {
     }
 }
 
+/// Is there a password in a database URL? What is masked beside it may be one, and mostly is none.
+pub(super) fn has_password(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else { return true };
+    let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let of_user = address.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
+    let is_secret =
+        |parameter: &str| parameter.split('=').next().is_some_and(|name| name.contains("password"));
+    of_user || parameters.split('&').any(is_secret)
+}
+
 /// A database URL with its password, and every parameter that may be one, masked.
 pub(super) fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return MASK.to_owned() };

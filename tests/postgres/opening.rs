@@ -276,6 +276,23 @@ fn a_start_says_where_it_asked_and_what_to_do() {
 }
 
 #[test]
+fn a_role_that_did_not_make_the_tables_is_told_what_it_needs_and_needs_no_more() {
+    let cluster = Cluster::shared();
+    let name = cluster.database();
+    let url = cluster.url(&name);
+    drop(Database::open(&url, TOPIC).unwrap());
+    cluster.psql("postgres", "create role guest login");
+    let of_guest = url.replace("handoffd@", "guest@");
+    let fault = Database::open(&of_guest, TOPIC).unwrap_err().to_string();
+    assert!(fault.contains("select, insert, update and delete on its handoffd_ tables"), "{fault}");
+    cluster.psql(&name, "grant select, insert, update, delete on all tables in schema public to guest");
+    let database = Database::open(&of_guest, TOPIC).unwrap();
+    let mut log = PostgresLog::open(&database, &[]).unwrap();
+    append(&mut log, "a", 1).unwrap();
+    log.check().unwrap();
+}
+
+#[test]
 fn a_server_that_is_not_there_is_said_to_be_out_of_reach() {
     let fault = Database::open("postgres://u:hunter2@127.0.0.1:1/d", TOPIC).unwrap_err();
     assert!(matches!(fault, PostgresFault::Unreachable(_)));

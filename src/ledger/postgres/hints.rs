@@ -6,7 +6,8 @@ use tokio_postgres::error::SqlState;
 pub(super) fn for_answer(code: &SqlState) -> Option<&'static str> {
     Some(match *code {
         SqlState::INSUFFICIENT_PRIVILEGE => {
-            "its role must own the schema that the tables are made in, or be granted create and usage on it"
+            "its role must own the schema that the tables are made in, or be granted create and usage on it; where others made \
+             them, usage on the schema and select, insert, update and delete on its handoffd_ tables"
         }
         SqlState::TOO_MANY_CONNECTIONS => {
             "each replica needs 10 connections: raise max_connections, or the limit of the role or database"
@@ -22,8 +23,12 @@ pub(super) fn for_answer(code: &SqlState) -> Option<&'static str> {
 
 /// By the words of the driver and of what it rests on, which have no codes.
 pub(super) fn for_words(words: &str) -> Option<&'static str> {
-    const HINTS: [(&str, &str); 7] = [
+    const HINTS: [(&str, &str); 8] = [
         ("Connection refused", "is PostgreSQL running there, and does it listen on that address and port?"),
+        (
+            "password missing",
+            "the server asks for a password: have the URL say one, postgres://user:password@host/database",
+        ),
         ("failed to lookup address", "the host in the URL has no address"),
         (
             "server does not support TLS",
