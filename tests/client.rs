@@ -10,6 +10,8 @@
 
 #[path = "client/a2a.rs"]
 mod a2a;
+#[path = "client/certificates.rs"]
+mod certificates;
 #[path = "client/demo.rs"]
 mod demo;
 #[path = "client/doctor.rs"]

@@ -83,7 +83,9 @@ pub use openapi::document as openapi_document;
 pub use problem::problems_markdown;
 pub(crate) use problem::{Kind, Problem, say_when_to_come_back};
 pub(crate) use query::decode as percent_decoded;
-pub(crate) use tls::{Certificates, Renewed, TlsFault, load as load_tls, validity as tls_validity};
+pub(crate) use tls::{
+    Certificates, NoPair, Renewed, TlsFault, load as load_tls, no_pair, validity as tls_validity,
+};
 pub(crate) use tokens::{describe as describe_token, describe_key};
 
 /// What every request shares.

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{Error, InconsistentKeys, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{CertificateError, Error, InconsistentKeys, RootCertStore, ServerConfig};
 
 use super::certificate::Certificate;
 use crate::limits;
@@ -183,23 +183,64 @@ pub(crate) fn load(tls: &Tls, workspace: &Path) -> Result<Loaded, Vec<TlsFault>>
         builder.with_no_client_auth()
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| {
-        vec![match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => fault(
-                format!(
-                    "[tls] private_key: {} is not the key of {}",
-                    private_key.display(),
-                    certificate.display()
-                ),
-                "put both of one pair in place; the key must be that of the first certificate in the file",
-            ),
-            other => fault(
-                format!("[tls] {} and {}: {other}", certificate.display(), private_key.display()),
-                "use a certificate with a key of ECDSA P-256, RSA or Ed25519",
-            ),
-        }]
+        let NoPair { of, why, fix } = no_pair(&error);
+        let (certificate, private_key) = (certificate.display(), private_key.display());
+        let of = match of {
+            OfPair::Key => format!("[tls] private_key: {private_key}"),
+            OfPair::Certificate => format!("[tls] certificate: {certificate}"),
+            OfPair::Both => format!("[tls] {certificate} and {private_key}"),
+        };
+        vec![fault(format!("{of}: {why}"), fix)]
     })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Loaded { config: Arc::new(config), pem, own })
+}
+
+/// Why a certificate and a key cannot be shown to anybody, and what to do.
+pub(crate) struct NoPair {
+    of: OfPair,
+    pub(crate) why: String,
+    pub(crate) fix: &'static str,
+}
+
+/// The file that is not right.
+enum OfPair {
+    Certificate,
+    Key,
+    Both,
+}
+
+/// What the TLS library has against them, in words.
+pub(crate) fn no_pair(error: &Error) -> NoPair {
+    let of_pair = |of, why: String, fix| NoPair { of, why, fix };
+    match error {
+        Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => of_pair(
+            OfPair::Key,
+            "it is not the key of the certificate".to_owned(),
+            "put both of one pair in place; the key must be that of the first certificate in the file",
+        ),
+        error if is_old(error) => of_pair(
+            OfPair::Certificate,
+            "it is X.509 v1, which TLS does not take".to_owned(),
+            "make a v3 one: have it signed with an extension such as subjectAltName (openssl x509 -req -extfile FILE)",
+        ),
+        Error::InvalidCertificate(_) => of_pair(
+            OfPair::Certificate,
+            error.to_string(),
+            "give a certificate of X.509 v3 in PEM form, as whoever signed it gave it",
+        ),
+        error => of_pair(
+            OfPair::Both,
+            error.to_string(),
+            "use a certificate with a key of ECDSA P-256, RSA or Ed25519",
+        ),
+    }
+}
+
+/// Is it a certificate of X.509 v1 or v2 that was refused? The library names that only where it is shown to programmers.
+fn is_old(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+    format!("{other:?}").contains("UnsupportedCertVersion")
 }
 
 fn verifier(

@@ -1,16 +1,18 @@
 //! TLS as a client sees it: whom it trusts, and what it shows of itself.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio_rustls::rustls;
-use tokio_rustls::rustls::AlertDescription;
-use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{AlertDescription, ClientConfig, RootCertStore};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 use super::super::{Failure, read_input};
 use crate::gateway::Files;
-use crate::http::Certificate as Told;
+use crate::http::{Certificate as Told, NoPair, no_pair};
 use crate::limits;
 use crate::os::files;
 use crate::settings::Effective;
@@ -75,8 +77,24 @@ pub(super) fn shown(cert: Option<&Path>, key: Option<&Path>) -> Result<Option<Cl
     let bytes = files::read_private(&key, limits::WORKSPACE_FILE.bytes_max)
         .map(zeroize::Zeroizing::new)
         .map_err(|error| bad(error.to_string()))?;
-    let key = PrivateKey::from_pem(&bytes).map_err(|_| bad("has no private key in PEM form".to_owned()))?;
-    Ok(Some(ClientCert::new_with_certs(&chain, key)))
+    let none = || bad("has no private key in PEM form".to_owned());
+    let private = PrivateKey::from_pem(&bytes).map_err(|_| none())?;
+    let der = PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| none())?;
+    try_on(&chain, der).map_err(|error| {
+        let (NoPair { why, fix, .. }, cert, key) = (no_pair(&error), cert.display(), key.display());
+        Failure(format!("the certificate {cert} and the key {key} cannot be shown to a gateway: {why}; {fix}"))
+    })?;
+    Ok(Some(ClientCert::new_with_certs(&chain, private)))
+}
+
+/// Would the TLS library take them? The HTTP client takes for granted that it does, and panics where it does not.
+fn try_on(chain: &[Certificate<'static>], key: PrivateKeyDer<'static>) -> Result<(), rustls::Error> {
+    let chain = chain.iter().map(|one| CertificateDer::from(one.der().to_vec())).collect();
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(RootCertStore::empty())
+        .with_client_auth_cert(chain, key)
+        .map(drop)
 }
 
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Failure> {

@@ -229,6 +229,16 @@ fn certificates_that_the_daemon_cannot_use_are_found() {
         make_pair(root, "other");
         fs::copy(root.join("other.key"), root.join("tls.key")).unwrap();
     });
+    check("certificates: Fail: [tls] certificate: ", &|root| {
+        let old = "openssl req -new -key tls.key -subj /CN=localhost | \
+                   openssl x509 -req -signkey tls.key -days 30 -out tls.pem";
+        let made = std::process::Command::new("sh").current_dir(root).args(["-c", old]).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let load = crate::http::load_tls(&Effective::load(root, Vec::new()).unwrap().settings.tls, root);
+        let fault = load.unwrap_err().remove(0);
+        assert!(fault.why.ends_with("it is X.509 v1, which TLS does not take"), "{fault:?}");
+        assert!(fault.fix.contains("make a v3 one") && !fault.fix.contains("P-256"), "{fault:?}");
+    });
     let (directory, workspace) = sound();
     with_tls(directory.path());
     assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
