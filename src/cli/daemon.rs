@@ -10,7 +10,7 @@ use super::{Exit, Failure, notify};
 use crate::callers::AdminFile;
 use crate::console;
 use crate::engine::PromotionRules;
-use crate::gateway::{Cause, Gateway, Opening, Put, RuleKeeper, Starting, Watch};
+use crate::gateway::{Cause, Gateway, Opening, RuleKeeper, Starting, Watch};
 use crate::http::{App, Listening, Metrics, Renewed, for_the_log, listen, look_at_condition};
 use crate::limits;
 use crate::os::{clock, files};
@@ -233,20 +233,7 @@ fn follow_rules(app: Arc<App>, mut watch: Watch) -> Result<(), Failure> {
         loop {
             let cause = if watch.wait() { Cause::Told } else { Cause::Noticed };
             let reloaded = app.rules().reload(cause);
-            app.metrics.reloaded(reloaded.failed.is_none());
-            match reloaded.put {
-                Put::Nothing => {}
-                Put::Changed { policies } => {
-                    let digest = app.rules().digest().to_string();
-                    // Beside others they may not be; what looks at what is shared says so.
-                    if app.rules().are_in_force() {
-                        tracing::info!(policies, digest, "changed rules are in force");
-                    }
-                }
-                Put::Waits { digest } => {
-                    tracing::warn!(%digest, "a changed policy set waits for an operator's yes; the one before it is in force");
-                }
-            }
+            app.took_in(&reloaded);
             if let Some(failed) = reloaded.failed {
                 tracing::error!(why = %for_the_log(&failed.why()), "changed rules are not in force; the ones before them are");
             }

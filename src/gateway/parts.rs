@@ -70,7 +70,7 @@ fn kept<T>(read: Result<T, String>, before: &Arc<T>, part: Part, broken: &mut Ve
     }
 }
 
-fn rules_of(policies: Arc<PolicySet>, keyring: Arc<Keyring>, roster: Arc<Roster>) -> Rules {
+pub(super) fn rules_of(policies: Arc<PolicySet>, keyring: Arc<Keyring>, roster: Arc<Roster>) -> Rules {
     let (valid, revoked): (Vec<&Token>, Vec<&Token>) =
         roster.tokens().iter().partition(|token| token.revoked_at().is_none());
     let tokens = valid.into_iter().map(facts).collect();

@@ -49,7 +49,7 @@ impl RuleKeeper {
     }
 
     /// Puts rules in force, if they are something else than those before.
-    fn put(&self, mut rules: Rules, before: &Rules, cause: Cause) -> Result<Put, String> {
+    pub(super) fn put(&self, mut rules: Rules, before: &Rules, cause: Cause) -> Result<Put, String> {
         let policies = rules.in_force.policies.digest() != before.in_force.policies.digest();
         let keyring = rules.in_force.keyring.to_file() != before.in_force.keyring.to_file();
         let roster = rules.roster.to_file() != before.roster.to_file();

@@ -3,6 +3,8 @@
 //! What cannot be read leaves what was read before it in force, and says so until it can; the other parts come into force all
 //! the same. A policy set that a person has to say yes to waits (`approving.rs`); keys and tokens do not.
 
+mod part;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -129,6 +131,10 @@ impl Failed {
         let broken = broken.map(|(_, why)| Hindrance::Broken(why.clone()));
         let unanswered = self.unanswered.clone().filter(|_| part == Part::Tokens).map(Hindrance::Unanswered);
         broken.or(unanswered).or_else(|| self.unrecorded.clone().map(Hindrance::Unrecorded))
+    }
+
+    fn is_well(&self) -> bool {
+        self.broken.is_empty() && self.unanswered.is_none() && self.unrecorded.is_none()
     }
 
     /// Everything that is wrong, in one text.
@@ -270,8 +276,8 @@ impl RuleKeeper {
             Err(why) => (Put::Nothing, Some(why)),
         };
         *self.owed() = if unrecorded.is_some() { cause } else { Cause::Looked };
-        let is_well = broken.is_empty() && unanswered.is_none() && unrecorded.is_none();
-        let failed = (!is_well).then(|| Failed { at: clock::now(), broken, unanswered, unrecorded });
+        let failed = Failed { at: clock::now(), broken, unanswered, unrecorded };
+        let failed = (!failed.is_well()).then_some(failed);
         self.last().clone_from(&failed);
         Reloaded { put, failed }
     }

@@ -81,7 +81,7 @@ async fn change<T: Send + 'static>(
         if let Err(problem) = put_in_force(&app, &what) {
             if let Ok(changed) = &changed {
                 take_back(&app, changed);
-                let _ = reload_now(&app, Cause::Noticed);
+                let _ = reload_now(&app, Some(what.part()), Cause::Noticed);
             }
             return Err(problem);
         }
@@ -93,26 +93,55 @@ async fn change<T: Send + 'static>(
 /// What takes something away is not taken back.
 fn stands<T>(_: &App, _: &T) {}
 
-fn reload_now(app: &App, cause: Cause) -> Reloaded {
-    let reloaded = app.rules.reload(cause);
-    app.metrics.reloaded(reloaded.failed.is_none());
-    reloaded
-}
-
 /// What is changed: the tokens, or the key of this name.
 enum What {
     Tokens,
     Key(String),
 }
 
-/// Reads all files again. An error if what was changed is not in force by its own file.
-fn put_in_force(app: &App, what: &What) -> Result<(), Problem> {
-    let reloaded = reload_now(app, Cause::Noticed);
-    let part = match what {
-        What::Tokens => Part::Tokens,
-        What::Key(_) => Part::Keys,
+impl What {
+    fn part(&self) -> Part {
+        match self {
+            Self::Tokens => Part::Tokens,
+            Self::Key(_) => Part::Keys,
+        }
+    }
+}
+
+impl App {
+    /// Says what has come into force, however it came to be read.
+    pub fn took_in(&self, reloaded: &Reloaded) {
+        self.metrics.reloaded(reloaded.failed.is_none());
+        match &reloaded.put {
+            Put::Nothing => {}
+            Put::Changed { policies } => {
+                let digest = self.rules.digest().to_string();
+                // Beside others they may not be; what looks at what is shared says so.
+                if self.rules.are_in_force() {
+                    tracing::info!(policies, digest, "changed rules are in force");
+                }
+            }
+            Put::Waits { digest } => {
+                tracing::warn!(%digest, "a changed policy set waits for an operator's yes; the one before it is in force");
+            }
+        }
+    }
+}
+
+/// Reads a part of the rules again, or all of them.
+fn reload_now(app: &App, part: Option<Part>, cause: Cause) -> Reloaded {
+    let reloaded = match part {
+        Some(part) => app.rules.reload_part(part, cause),
+        None => app.rules.reload(cause),
     };
-    if let Some(hindrance) = reloaded.failed.as_ref().and_then(|failed| failed.hinders(part)) {
+    app.took_in(&reloaded);
+    reloaded
+}
+
+/// Reads the part again that was changed. An error if what was changed is not in force by its own file.
+fn put_in_force(app: &App, what: &What) -> Result<(), Problem> {
+    let reloaded = reload_now(app, Some(what.part()), Cause::Noticed);
+    if let Some(hindrance) = reloaded.failed.as_ref().and_then(|failed| failed.hinders(what.part())) {
         return Err(hindered(hindrance));
     }
     match what {
@@ -138,18 +167,18 @@ fn hindered(hindrance: Hindrance) -> Problem {
     }
 }
 
-/// `POST /v1/reload`: reads policies, keys and tokens again, now.
+/// `POST /v1/reload`: reads policies, keys and tokens again, now; or one of them.
 pub(super) async fn reload(call: Call) -> Answer {
-    let (app, asked) = (call.app.clone(), call.query.text("part").map(str::to_owned));
+    let app = call.app.clone();
+    let asked = call.query.text("part").and_then(|name| Part::ALL.into_iter().find(|part| part.name() == name));
     let done = tokio::task::spawn_blocking(move || {
         // Whoever changed keys or tokens says nothing of policies.
-        let is_of_policies = asked.as_deref().is_none_or(|part| part == Part::Policies.name());
+        let is_of_policies = asked.is_none_or(|part| part == Part::Policies);
         let cause = if is_of_policies { Cause::Told } else { Cause::Noticed };
-        let reloaded = reload_now(&app, cause);
-        let wanted =
-            Part::ALL.into_iter().filter(|part| asked.as_ref().is_none_or(|asked| asked == part.name()));
+        let reloaded = reload_now(&app, asked, cause);
+        let mut wanted = Part::ALL.into_iter().filter(|part| asked.is_none_or(|asked| asked == *part));
         let hindered_by =
-            reloaded.failed.as_ref().and_then(|failed| wanted.filter_map(|part| failed.hinders(part)).next());
+            reloaded.failed.as_ref().and_then(|failed| wanted.find_map(|part| failed.hinders(part)));
         match hindered_by {
             None => Ok(reloaded),
             Some(hindrance) => Err(hindered(hindrance)),

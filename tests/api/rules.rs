@@ -191,6 +191,53 @@ fn a_signal_asks_for_the_files_to_be_read_where_nobody_watches_them() {
     assert_eq!(loads(&daemon).len(), 2, "what has not changed is not put in force again");
 }
 
+/// Whoever makes a token does not mean the policies that somebody else is in the middle of writing.
+#[test]
+fn a_change_of_tokens_or_keys_puts_no_policies_in_force() {
+    let daemon = Daemon::with("[policy]\nreload = \"sighup\"\n");
+    let first = digest(&daemon);
+    write(&daemon.path("policies/routes.json"), with_route(&daemon, "new.execution-plane.v1"));
+    let reload = |query: &str| {
+        let request = Request::new("POST", &format!("/v1/reload{query}"));
+        let reply = daemon.send(&request.token(&daemon.admin));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    };
+    let is_logged = |policies: bool| {
+        let says = format!("\"policies\":{policies}");
+        let log = daemon.log();
+        log.lines().any(|line| line.contains("changed rules are in force") && line.contains(&says))
+    };
+    assert!(!is_logged(false) && !is_logged(true));
+    let token = daemon.cli_ok(&["token", "new", "--name", "eyes", "--role", "auditor"]);
+    assert_eq!(daemon.get_as(token.trim(), "/v1/state").status, 200);
+    assert!(is_logged(false), "{}", daemon.log());
+    daemon.cli_ok(&["key", "add", "--owner", "user:main", "--id", "k-1"]);
+    assert!(daemon.get("/v1/keys").text().contains("k-1"));
+    daemon.token("more-eyes", "auditor", None);
+    let delete = Request::new("DELETE", "/v1/keys/k-1").token(&daemon.admin);
+    assert_eq!(daemon.send(&delete).status, 200);
+    for part in ["?part=keys", "?part=tokens"] {
+        assert_eq!(reload(part)["changed"], false);
+    }
+    assert_eq!((digest(&daemon), loads(&daemon).len()), (first.clone(), 1));
+    // Nor does one that cannot be read hold them up, or get lost from sight once somebody has asked for it.
+    let good = fs::read_to_string(daemon.path("policies/routes.json")).unwrap();
+    write(&daemon.path("policies/routes.json"), "{");
+    assert_eq!(reload("?part=tokens")["broken"], json!([]));
+    let asked = Request::new("POST", "/v1/reload?part=policies").token(&daemon.admin);
+    assert_eq!(daemon.send(&asked).code(), "RULES_BROKEN");
+    assert_eq!(reload("?part=tokens")["broken"][0]["part"], "policies");
+    assert_eq!(degraded(&daemon), ["policies"]);
+
+    write(&daemon.path("policies/routes.json"), good);
+    assert_eq!(reload("?part=policies")["changed"], true);
+    assert_ne!(digest(&daemon), first);
+    assert_eq!(loads(&daemon).len(), 2);
+    assert!(is_logged(true), "{}", daemon.log());
+    assert_eq!(degraded(&daemon), Vec::<Json>::new());
+}
+
 #[test]
 fn keys_and_tokens_from_the_command_line_count_while_it_runs() {
     let daemon = Daemon::new();

@@ -20,7 +20,7 @@ fn what_fails_is_the_exit_code_and_the_daemon_says_so_too() {
     let workspace = Workspace::served();
     workspace.write("policies/routes.json", "{");
     // The gateway goes by the set before it, and says so when it has tried this one.
-    assert_eq!(workspace.exit(&["key", "add", "--owner", "user:main", "--id", "k-1"]), 0);
+    assert_eq!(workspace.reload(), 409);
     let found = workspace.json(&["--json", "doctor"]);
     assert_eq!(found["ok"], false);
     let of = |check: &str| {

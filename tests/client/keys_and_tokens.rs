@@ -73,6 +73,10 @@ fn what_is_changed_counts_although_other_files_are_broken_and_that_is_said() {
     let token = stdout(&made).trim().to_owned();
     assert_eq!(status(&workspace, &token), 200, "{made:?}");
     workspace.write("policies/routes.json", "{");
+    // Nobody reads them but whoever asks for it.
+    let said = stderr(&workspace.run(&["key", "add", "--owner", "user:main", "--id", "k-0"]));
+    assert!(!said.contains("cannot be read"), "{said}");
+    assert_eq!(workspace.reload(), 409);
     for change in [
         &["key", "add", "--owner", "user:main", "--id", "k-1"][..],
         &["key", "remove", "k-1"],

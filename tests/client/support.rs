@@ -102,6 +102,14 @@ impl Workspace {
         self.read("memory/admin.token").trim().to_owned()
     }
 
+    /// Has the daemon read all its rules again; how it answers.
+    pub(crate) fn reload(&self) -> u16 {
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+        let request = ureq::Agent::from(config).post(format!("{}/v1/reload", self.url()));
+        let request = request.header("authorization", format!("Bearer {}", self.admin_token()));
+        request.send_empty().unwrap().status().as_u16()
+    }
+
     /// The canonical TaskSpec under another name, changed by `change`.
     pub(crate) fn spec(&self, n: usize, change: impl FnOnce(&mut Json)) -> String {
         let mut spec: Json =

@@ -59,13 +59,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint {
             method: Method::POST,
             description: "Reads policies, keys and tokens again, now, and answers when they are in force. Each comes into force \
-                by itself: one whose files cannot be read does not hold up the others.",
+                by itself: one whose files cannot be read does not hold up the others. With `part` only that one is read.",
             act: Some(Act::ManageKeys),
             parameters: vec![query(
                 "part",
                 Form::OneOf(|| vec!["policies", "keys", "tokens"]),
                 "tokens",
-                "Answer when this one is in force, whatever has become of the others",
+                "Read this one alone; the others stay as they are in force",
             )],
             answers: vec![json(200, "Reloaded", "In force"), problem(409, "A file cannot be read")],
             repeat: Some(Repeat::Harmless),
