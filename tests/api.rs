@@ -40,6 +40,7 @@ mod api {
     mod console_words;
     mod events;
     mod every_kind;
+    mod gone;
     mod health;
     mod hostile;
     mod http2;

@@ -124,11 +124,16 @@ impl TokenFiles {
 
     /// Reads the roster; a workspace without one has no tokens.
     pub fn load(&self) -> Result<Roster, TokenFault> {
+        self.load_if_any().map(Option::unwrap_or_default)
+    }
+
+    /// The same, for whoever has to know that there is none.
+    pub fn load_if_any(&self) -> Result<Option<Roster>, TokenFault> {
         self.load_as_of().map(|(roster, _)| roster)
     }
 
     /// The same, and the revision of one that is shared. Where none is shared yet, the workspace's own is where it begins.
-    fn load_as_of(&self) -> Result<(Roster, Option<u64>), TokenFault> {
+    fn load_as_of(&self) -> Result<(Option<Roster>, Option<u64>), TokenFault> {
         let Some(sharing) = &self.shared else { return Ok((self.load_file()?, None)) };
         let path = PathBuf::from("the roster in the ledger's database");
         match sharing.roster.read() {
@@ -136,18 +141,18 @@ impl TokenFiles {
             Ok(Some((text, revision))) => {
                 let roster = Roster::parse(text.as_bytes());
                 roster
-                    .map(|roster| (roster, Some(revision)))
+                    .map(|roster| (Some(roster), Some(revision)))
                     .map_err(|faults| TokenFault::Broken { path, faults })
             }
             Err(why) => Err(TokenFault::Shared(why)),
         }
     }
 
-    fn load_file(&self) -> Result<Roster, TokenFault> {
+    fn load_file(&self) -> Result<Option<Roster>, TokenFault> {
         let path = self.tokens();
         match files::read_private(&path, limits::TOKENS_FILE.bytes_max) {
-            Ok(bytes) => Roster::parse(&bytes).map_err(|faults| TokenFault::Broken { path, faults }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Roster::default()),
+            Ok(bytes) => Roster::parse(&bytes).map(Some).map_err(|faults| TokenFault::Broken { path, faults }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(TokenFault::Io { path, why: plain(&error) }),
         }
     }
@@ -174,7 +179,7 @@ impl TokenFiles {
         let _turn = self.turn()?;
         for _ in 0..limits::TOKENS_TRIES_MAX {
             let (before, as_of) = self.load_as_of()?;
-            let (roster, done) = change(&before)?;
+            let (roster, done) = change(&before.unwrap_or_default())?;
             if self.save(&roster, as_of)? {
                 return Ok((roster, done));
             }

@@ -59,6 +59,9 @@ impl Daemon {
         if let Some(torn) = gateway.torn() {
             tracing::warn!(bytes = torn.bytes, file = %torn.file.display(), "a crash had left something behind the last commit; it was never acknowledged");
         }
+        if has_lost_tokens(&gateway) {
+            tracing::warn!(file = %gateway.tokens().tokens().display(), "the file of the tokens is gone: none that was in it counts any more, and a new admin's is made");
+        }
         // A start has no tokens to go on with.
         let (_, admin) = gateway
             .tokens()
@@ -154,6 +157,12 @@ impl Daemon {
         tracing::info!(entries = app.gateway().engine().head(), "stopped");
         Ok(if app.gateway().engine().ended().is_some() { Exit::Unavailable } else { Exit::Done })
     }
+}
+
+/// Has it been served before, with tokens that are in no file any more? What replicas share is not in that file.
+fn has_lost_tokens(gateway: &Gateway) -> bool {
+    let is_own = gateway.sharing().is_none() && gateway.engine().head() > 0;
+    is_own && matches!(gateway.tokens().load_if_any(), Ok(None))
 }
 
 /// INVARIANT (one worker waits for the disk): a submit that comes alone is decided and written by the worker that read it, so

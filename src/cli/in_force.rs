@@ -1,5 +1,7 @@
 //! Sees to it that a changed file is in force before the command returns, where a gateway serves the workspace.
 
+use std::path::Path;
+
 use serde_json::Value as Json;
 
 use super::client::{Ask, Client, Trouble};
@@ -59,6 +61,16 @@ pub(super) fn put_in_force(
                 .note("it reads changed files by itself, and on SIGHUP; /readyz says if it cannot");
             Ok(Exit::Unavailable)
         }
+    }
+}
+
+/// Refuses to begin a file again that is gone, where the gateway goes by what was in it: all that would be out of force.
+pub(super) fn is_not_gone(gateway: Option<&Client>, part: Part, file: &Path) -> Result<(), Failure> {
+    let Some(client) = gateway.filter(|_| !file.exists()) else { return Ok(()) };
+    match client.ask(Ask::Post(None), &format!("/v1/reload?part={}", part.name())) {
+        Err(Trouble::Told { status: 409, why }) => Err(Failure(why)),
+        // Nothing was in it; or the gateway cannot be asked, and what comes of it is said below.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use super::client::{Ask, ClientFlags, NoClient, segment};
-use super::in_force::put_in_force;
+use super::in_force::{is_not_gone, put_in_force};
 use super::printer::{BOLD, DIM};
 use super::{Context, Exit, Failure, parse_time, read_input};
 use crate::gateway::Part;
@@ -93,6 +93,7 @@ impl KeyCommand {
         }
         // Before anything is changed: wrong flags are nobody's business then.
         let gateway = if matches!(self, Self::List) { None } else { client.own(context)? };
+        is_not_gone(gateway.as_ref(), Part::Keys, &context.workspace.keyring_path())?;
         match self {
             Self::Add(add) => add.run(context)?,
             Self::List => {

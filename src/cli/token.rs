@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use super::client::{Ask, ClientFlags, segment};
-use super::in_force::{own_token_counts, put_in_force};
+use super::in_force::{is_not_gone, own_token_counts, put_in_force};
 use super::printer::{BOLD, DIM};
 use super::{Context, Exit, Failure, parse_time, place};
 use crate::callers::{Name, Role, Roster, Standing, TokenFault, TokenFiles};
@@ -73,6 +73,7 @@ impl TokenCommand {
         let counted = own_token_counts(context).unwrap_or(false);
         // Before anything is changed: wrong flags are nobody's business then.
         let gateway = if matches!(self, Self::List) { None } else { client.own(context)? };
+        is_not_gone(gateway.as_ref(), Part::Tokens, &files.tokens())?;
         match self {
             Self::New(new) => new.run(context, &files)?,
             Self::List => {

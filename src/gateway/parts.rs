@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::rules::part::{keyring_after, roster_after};
 use super::rules::{Part, Rules};
 use crate::callers::{Name, Roster, Token, TokenFault, TokenFiles};
 use crate::engine::{InForce, TokenFacts, TokenHands};
@@ -29,6 +30,16 @@ impl Parts {
             policies: workspace.load_policies().map_err(|fault| fault.to_string()),
             keyring: workspace.load_keyring().map_err(|fault| fault.to_string()),
             roster: tokens.load(),
+        }
+    }
+
+    /// The same, where these were in force before.
+    pub(super) fn read_again(before: &Rules, workspace: &Workspace, tokens: &TokenFiles) -> Self {
+        let keyring = keyring_after(&before.in_force.keyring, workspace);
+        Self {
+            policies: workspace.load_policies().map_err(|fault| fault.to_string()),
+            keyring: keyring.map_err(|fault| fault.to_string()),
+            roster: roster_after(&before.roster, tokens),
         }
     }
 

@@ -3,7 +3,7 @@
 //! What cannot be read leaves what was read before it in force, and says so until it can; the other parts come into force all
 //! the same. A policy set that a person has to say yes to waits (`approving.rs`); keys and tokens do not.
 
-mod part;
+pub(super) mod part;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -269,7 +269,8 @@ impl RuleKeeper {
 
     pub(super) fn reload_in_turn(&self, cause: Cause) -> Reloaded {
         let before = self.current();
-        let (found, Unread { broken, unanswered }) = Parts::read(&self.workspace, &self.tokens).over(&before);
+        let read = Parts::read_again(&before, &self.workspace, &self.tokens);
+        let (found, Unread { broken, unanswered }) = read.over(&before);
         let cause = cause.max(*self.owed());
         let (put, unrecorded) = match self.try_reload(found, &before, &broken, cause) {
             Ok(put) => (put, None),

@@ -76,6 +76,10 @@ async fn change<T: Send + 'static>(
 ) -> Result<T, Problem> {
     let app = app.clone();
     let done = tokio::task::spawn_blocking(move || {
+        // A file that is gone would begin again with this change, and take all else out of force.
+        if let Some(why) = app.rules.unreadable(part) {
+            return Err(hindered(Hindrance::Broken(why)));
+        }
         let changed = change(&app);
         // Also where nothing was left to change: who hears that it was done before can rely on it.
         if let Err(problem) = put_in_force(&app, &what) {

@@ -86,13 +86,19 @@ impl Workspace {
 
     /// Reads the keyring; a workspace without one has no keys.
     pub fn load_keyring(&self) -> Result<Keyring, WorkspaceFault> {
+        self.load_keyring_if_any().map(Option::unwrap_or_default)
+    }
+
+    /// The same, for whoever has to know that there is none.
+    pub(crate) fn load_keyring_if_any(&self) -> Result<Option<Keyring>, WorkspaceFault> {
         let path = self.keyring_path();
         let bytes = match files::read_private(&path, limits::WORKSPACE_FILE.bytes_max) {
             Ok(bytes) => zeroize::Zeroizing::new(bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Keyring::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(WorkspaceFault::Keyring { path, why: plain(&error) }),
         };
-        Keyring::parse(&bytes).map_err(|fault| WorkspaceFault::Keyring { path, why: fault.to_string() })
+        let keyring = Keyring::parse(&bytes).map(Some);
+        keyring.map_err(|fault| WorkspaceFault::Keyring { path, why: fault.to_string() })
     }
 
     /// Changes the keyring: two programs that do take turns, and the second one sees what the first one did.

@@ -1,5 +1,7 @@
 //! Keys and tokens: whether they can be read, and whether they still count.
 
+use std::path::Path;
+
 use super::super::printer::counted;
 use super::super::{Failure, place};
 use super::{AFTER_SETTINGS, Findings, Ground};
@@ -85,17 +87,21 @@ pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
             return String::new();
         }
     };
-    let roster = match files.load() {
-        Ok(roster) => roster,
+    let roster = match files.load_if_any() {
+        Ok(Some(roster)) => roster,
+        // A daemon's first start makes it.
+        Ok(None) => {
+            return match ground.files.trace_of_service() {
+                None => "none yet; the daemon makes the first".to_owned(),
+                Some(trace) => lost(findings, &files, &trace),
+            };
+        }
         Err(fault) => {
             findings.fail(fault.to_string(), "mend the file, or bring it back from a backup");
             return String::new();
         }
     };
     let valid = || roster.tokens().iter().filter(|token| token.is_valid_at(ground.now));
-    if roster.tokens().is_empty() {
-        return "none yet; the daemon makes the first".to_owned();
-    }
     if !valid().any(|token| token.role() == Role::Admin) {
         findings.warn("no admin's token counts", "start the daemon again: it makes one");
         return String::new();
@@ -113,4 +119,18 @@ pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
         Err(fault) => return findings.skip(&format!("whose token memory/admin.token holds is not known: {fault}")),
     }
     format!("{} in force", counted(valid().count(), "token is", "tokens are"))
+}
+
+/// There were tokens, and the file is gone.
+fn lost(findings: &mut Findings, files: &TokenFiles, trace: &Path) -> String {
+    findings.fail(
+        format!(
+            "{} is gone, and this workspace has been served before ({} is there): a gateway that runs keeps to the tokens \
+             before, and a start lets in nobody but a new admin",
+            files.tokens().display(),
+            trace.display()
+        ),
+        "put it back from a backup; or start the daemon and make new tokens",
+    );
+    String::new()
 }
