@@ -24,6 +24,8 @@ pub struct Workspace {
 pub enum WorkspaceFault {
     /// There is no such directory, or it has no routing table.
     NotAWorkspace { path: PathBuf, why: String },
+    /// The same, where a gateway has gone by one before: the example would stand in the place of somebody's rules.
+    PoliciesLost { path: PathBuf, why: String },
     /// The policy set is broken; all that is wrong with it.
     Policy(Vec<PolicyFault>),
     /// The keyring cannot be used.
@@ -37,6 +39,10 @@ impl std::fmt::Display for WorkspaceFault {
         match self {
             Self::NotAWorkspace { path, why } => {
                 write!(f, "{} is not a workspace: {why}; `handoffd init` makes one", path.display())
+            }
+            Self::PoliciesLost { path, why } => {
+                let path = path.display();
+                write!(f, "{path} has been served before, and {why}: put policies/ back as they were")
             }
             Self::Policy(faults) => {
                 write!(f, "the policy set is broken")?;
@@ -76,7 +82,7 @@ impl Workspace {
     fn load_with(&self, routes: Option<&[u8]>) -> Result<PolicySet, WorkspaceFault> {
         let root = self.root.canonicalize().map_err(|error| self.not_a_workspace(error.to_string()))?;
         let declared = read_within(&root, ROUTES_PATH).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => self.not_a_workspace(format!("{ROUTES_PATH}: {}", plain(&error))),
+            io::ErrorKind::NotFound => self.without_routes(&error),
             _ => unusable(ROUTES_PATH, &error),
         })?;
         let policies = delegation_files(&root)?;
@@ -122,6 +128,16 @@ impl Workspace {
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|name| !name.starts_with('.') && !is_left_out("", name))
             .collect()
+    }
+
+    fn without_routes(&self, error: &io::Error) -> WorkspaceFault {
+        // A first start leaves both, and nobody removes them.
+        let was_served = ["memory/gateway.key", "memory/.lock"].iter().any(|path| self.root.join(path).exists());
+        if was_served {
+            let why = format!("{ROUTES_PATH} {}", plain(error));
+            return WorkspaceFault::PoliciesLost { path: self.root.clone(), why };
+        }
+        self.not_a_workspace(format!("{ROUTES_PATH}: {}", plain(error)))
     }
 
     fn not_a_workspace(&self, why: String) -> WorkspaceFault {

@@ -78,3 +78,23 @@ fn a_start_without_the_file_of_the_tokens_lets_nobody_in_and_says_so() {
     let revoked = daemon.events().iter().filter(|event| event["type"] == "token.revoked").count();
     assert_eq!(revoked, 2);
 }
+
+/// What `init` makes is not what was there.
+#[test]
+fn policies_that_are_gone_are_to_be_put_back_and_not_made_anew() {
+    let mut daemon = Daemon::new();
+    fs::rename(daemon.path("policies"), daemon.path("aside")).unwrap();
+    let trouble = eventually("they are missed", || degraded(&daemon, "policies"));
+    let good = |text: &str| text.contains("put policies/ back as they were") && !text.contains("handoffd init");
+    assert!(good(trouble["why"].as_str().unwrap()), "{trouble}");
+    assert_eq!(degraded(&daemon, "policies").unwrap(), trouble);
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    for command in [&["doctor"][..], &["check", "docs/examples/taskspec-minimal.json"], &["policy", "test"]] {
+        let output = daemon.cli(command);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(good(&said), "{command:?}: {said}");
+    }
+    fs::rename(daemon.path("aside"), daemon.path("policies")).unwrap();
+    daemon.restart_after_stop();
+}

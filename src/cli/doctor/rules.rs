@@ -41,6 +41,9 @@ pub(super) fn policies(ground: &Ground<'_>, findings: &mut Findings) -> String {
         Err(fault @ (WorkspaceFault::NotAWorkspace { .. } | WorkspaceFault::TooMuch(_))) => {
             findings.fail(fault.to_string(), "make it a workspace that can be read");
         }
+        Err(fault @ WorkspaceFault::PoliciesLost { .. }) => {
+            findings.fail(fault.to_string(), "bring them back from where they are kept; do not make others in their place");
+        }
         Err(fault @ WorkspaceFault::Keyring { .. }) => findings.fail(fault.to_string(), FIX),
     }
     String::new()
