@@ -148,7 +148,8 @@ fn committed_in(ledger: Source, files: &Files) -> Result<Committed, Failure> {
     found_in(ledger)?.ok_or_else(|| nothing_there(files))
 }
 
-fn found_in(ledger: Source) -> Result<Option<Committed>, Failure> {
+/// How far it has come; nothing if there are no entries.
+pub(super) fn found_in(ledger: Source) -> Result<Option<Committed>, Failure> {
     let found = ledger.end().map_err(|fault| Failure(fault.to_string()))?;
     Ok(found.map(|(topic_id, head)| Committed { topic_id, head, ledger }))
 }

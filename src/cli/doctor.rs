@@ -10,11 +10,13 @@ mod ledger;
 mod rules;
 mod serving;
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
 
+use super::audit::Committed;
 use super::printer::{DIM, GREEN, RED, YELLOW};
 use super::{Context, Exit, Failure};
 use crate::gateway::Files;
@@ -89,6 +91,8 @@ struct Ground<'c> {
     free_bytes: std::io::Result<u64>,
     /// Where the ledger is follows from the settings; what is wrong with those is said once.
     has_settings: bool,
+    /// How far the ledger has come, or why that is not known.
+    ledger: OnceCell<Result<Option<Committed>, String>>,
     now: Timestamp,
 }
 
@@ -103,6 +107,7 @@ impl<'c> Ground<'c> {
             keyring: workspace.load_keyring(),
             free_bytes: files::free_bytes(if memory.is_dir() { &memory } else { workspace.root() }),
             has_settings: Effective::load(workspace.root(), Vec::new()).is_ok(),
+            ledger: OnceCell::new(),
             now: clock::now(),
             workspace,
         }
@@ -116,7 +121,7 @@ impl<'c> Ground<'c> {
 /// Looks at one thing; returns what to say if nothing was found.
 type Check = fn(&Ground<'_>, &mut Findings) -> String;
 
-const CHECKS: [(&str, Check); 18] = [
+const CHECKS: [(&str, Check); 19] = [
     ("settings", rules::settings),
     ("certificates", serving::certificates),
     ("sink", serving::sink),
@@ -131,6 +136,7 @@ const CHECKS: [(&str, Check); 18] = [
     ("permissions", disk::permissions),
     ("room", disk::room),
     ("leftovers", disk::leftovers),
+    ("ledger", ledger::ledger),
     ("clock", ledger::clock),
     ("state", ledger::state),
     ("checkpoint", ledger::checkpoint),

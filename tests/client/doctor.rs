@@ -61,3 +61,20 @@ fn a_running_gateway_signs_a_checkpoint_and_without_one_there_is_the_last() {
     let said = stderr(&none);
     assert!(said.contains("there is no checkpoint yet") && said.contains("handoffd serve"), "{said}");
 }
+
+#[test]
+fn a_ledger_that_is_gone_fails_as_the_next_start_does() {
+    let mut workspace = Workspace::served();
+    workspace.write("memory/spec.json", workspace.spec(1, |_| {}));
+    assert_eq!(workspace.exit(&["submit", "memory/spec.json"]), 0);
+    workspace.stop();
+    assert_eq!(workspace.exit(&["doctor"]), 0);
+    std::fs::remove_dir_all(workspace.path().join("memory/ledger")).unwrap();
+    let output = workspace.run(&["doctor"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let row = text.lines().find(|line| line.starts_with("fail  ledger")).unwrap();
+    assert!(row.contains("memory/checkpoint has seen"), "{row}");
+    assert!(!text.contains("no entries yet"), "{text}");
+    assert_eq!(workspace.exit(&["serve", "--listen", "127.0.0.1:0"]), 3);
+}

@@ -1,32 +1,75 @@
 //! The ledger, and whether what remembers it agrees with it.
 
-use super::super::Failure;
-use super::super::audit::{Committed, committed};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::super::audit::{Committed, found_in};
+use super::super::printer::counted;
 use super::super::state::published;
+use super::super::{Failure, place};
 use super::{AFTER_SETTINGS, Findings, Ground};
-use crate::gateway::{public_key, read_checkpoint};
+use crate::gateway::{GatewayFault, hold_ledger, public_key, read_checkpoint};
 use crate::ledger::{Entry, Source};
 use crate::limits;
+use crate::policy::plain;
 use crate::state::Published;
 use crate::timestamp::Timestamp;
 
 const NONE: &str = "the ledger has no entries yet";
 const AFTER_LEDGER: &str = "not looked at until the ledger can be read";
 
-/// How far the ledger has come; nothing if it has no entries.
-fn head(ground: &Ground<'_>) -> Result<Option<Committed>, Failure> {
-    let is_there = match super::super::place::ledger(ground.root())? {
-        Source::Files(directory) => {
-            std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
-        }
-        Source::Database(database) => database.head().is_ok_and(|(head, _)| head.sequence > 0),
-        Source::Memory(_) => false,
+/// How far the ledger has come, looked at once; nothing if it has no entries, and never had any.
+fn head<'g>(ground: &'g Ground<'_>) -> Result<Option<&'g Committed>, &'g str> {
+    let found = ground.ledger.get_or_init(|| look(ground).map_err(|Failure(why)| why));
+    found.as_ref().map(Option::as_ref).map_err(String::as_str)
+}
+
+fn look(ground: &Ground<'_>) -> Result<Option<Committed>, Failure> {
+    let ledger = place::ledger(ground.root())?;
+    // One that is gone looks like one that has not begun: whoever remembers its entries tells them apart.
+    if let Err(lost @ GatewayFault::Forgotten { .. }) = hold_ledger(&ground.files, &ledger) {
+        return Err(Failure(lost.to_string()));
+    }
+    let is_empty = match &ledger {
+        Source::Files(directory) => is_empty(directory)?,
+        Source::Database(_) | Source::Memory(_) => false,
     };
-    if is_there { committed(&ground.files).map(Some) } else { Ok(None) }
+    if is_empty { Ok(None) } else { found_in(ledger) }
+}
+
+/// Has it no files? What cannot be looked at may have some.
+fn is_empty(directory: &Path) -> Result<bool, Failure> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Failure(format!("{} {}", directory.display(), plain(&error)))),
+    }
+}
+
+pub(super) fn ledger(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    if !ground.has_settings {
+        return findings.skip(AFTER_SETTINGS);
+    }
+    const FIX: &str = "see: handoffd audit verify; docs/ledger.md says what to do";
+    const FIX_DATABASE: &str =
+        "have the database answer, or correct `[ledger] url`: docs/scale-out.md says what it needs";
+    match head(ground) {
+        Ok(None) => "has no entries yet".to_owned(),
+        Ok(Some(Committed { head, .. })) => {
+            let entries = usize::try_from(head.sequence).unwrap_or(usize::MAX);
+            format!("{}, all that anything here has seen", counted(entries, "entry", "entries"))
+        }
+        Err(why) => {
+            let fix = if place::is_database(ground.root()) { FIX_DATABASE } else { FIX };
+            findings.fail(format!("the ledger cannot be read: {why}"), fix);
+            String::new()
+        }
+    }
 }
 
 fn entry(ground: &Ground<'_>, sequence: u64) -> Result<Option<Entry>, String> {
-    let ledger = super::super::place::ledger(ground.root()).map_err(|Failure(why)| why)?;
+    let ledger = place::ledger(ground.root()).map_err(|Failure(why)| why)?;
     ledger.entry(sequence).map_err(|fault| fault.to_string())
 }
 
@@ -34,19 +77,19 @@ pub(super) fn clock(ground: &Ground<'_>, findings: &mut Findings) -> String {
     if !ground.has_settings {
         return findings.skip(AFTER_SETTINGS);
     }
-    const FIX: &str = "see: handoffd audit verify; docs/ledger.md says what to do";
-    const FIX_DATABASE: &str =
-        "have the database answer, or correct `[ledger] url`: docs/scale-out.md says what it needs";
     let last = match head(ground) {
         Ok(None) => return findings.skip(NONE),
         Ok(Some(Committed { head, .. })) => entry(ground, head.sequence),
-        Err(Failure(why)) => Err(why),
+        // What is wrong with it was said above.
+        Err(_) => return findings.skip(AFTER_LEDGER),
     };
     let last = match last {
         Ok(last) => last.and_then(|entry| Timestamp::parse(&entry.consensus_timestamp.to_string())),
         Err(why) => {
-            let fix = if super::super::place::is_database(ground.root()) { FIX_DATABASE } else { FIX };
-            findings.fail(format!("the ledger cannot be read: {why}"), fix);
+            findings.fail(
+                format!("the ledger's last entry cannot be read: {why}"),
+                "see: handoffd audit verify; docs/ledger.md says what to do",
+            );
             return String::new();
         }
     };
@@ -68,7 +111,6 @@ pub(super) fn state(ground: &Ground<'_>, findings: &mut Findings) -> String {
     match head(ground) {
         Ok(Some(_)) => {}
         Ok(None) => return findings.skip(NONE),
-        // What is wrong with it was said above.
         Err(_) => return findings.skip(AFTER_LEDGER),
     }
     match published(&ground.files) {

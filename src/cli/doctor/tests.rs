@@ -112,14 +112,15 @@ fn what_could_not_be_looked_at_is_not_called_good() {
         write(root, ROUTES, "{")
     });
     check(&["key owners", "signing keys"], &|root| write(root, "memory/keyring.json", "{"));
-    check(&["certificates", "sink", "tokens", "clock", "state", "checkpoint"], &|root| {
+    check(&["certificates", "sink", "tokens", "ledger", "clock", "state", "checkpoint"], &|root| {
         write(root, "handoffd.toml", "[server]\nlistne = 1\n")
     });
-    check(&["state", "checkpoint"], &|root| {
+    check(&["clock", "state", "checkpoint"], &|root| {
         let segment = fs::read_dir(root.join("memory/ledger")).unwrap().next().unwrap().unwrap().path();
         fs::remove_file(&segment).unwrap();
         fs::create_dir(&segment).unwrap();
     });
+    check(&["clock", "state", "checkpoint"], &|root| fs::remove_dir_all(root.join("memory/ledger")).unwrap());
     // A workspace that nobody has served yet has nothing to look at.
     let directory = tempfile::tempdir().unwrap();
     super::super::init::scaffold(directory.path()).map_err(|failure| failure.0).unwrap();
@@ -325,6 +326,34 @@ fn what_does_not_agree_with_the_ledger_is_found() {
     });
     check("checkpoint: Fail: the checkpoint is not signed", |root, _| {
         edit(root, "memory/checkpoint", "\"sequence\":", "\"sequence\":1");
+    });
+}
+
+/// Nobody has to serve a workspace to find out that its ledger is gone.
+#[test]
+fn a_ledger_that_is_gone_or_cannot_be_read_is_no_new_one() {
+    let gone = |root: &Path| fs::remove_dir_all(root.join("memory/ledger")).unwrap();
+    let forgotten = "ledger: Fail: the ledger cannot be read: the ledger ends at entry 0, but entry ";
+    check(forgotten, |root, _| gone(root));
+    check(forgotten, |root, _| {
+        gone(root);
+        fs::create_dir(root.join("memory/ledger")).unwrap();
+    });
+    // Each of those that remember it is enough.
+    for left in ["checkpoint", "state.snapshot", "orchestration-state.json", "views.db"] {
+        check(forgotten, |root, _| {
+            gone(root);
+            for name in ["checkpoint", "state.snapshot", "orchestration-state.json", "views.db", "seals"] {
+                let path = root.join("memory").join(name);
+                if name != left && path.exists() {
+                    fs::remove_file(path).unwrap();
+                }
+            }
+        });
+    }
+    check("ledger: Fail: the ledger cannot be read: ", |root, _| {
+        gone(root);
+        write(root, "memory/ledger", "no directory");
     });
 }
 
