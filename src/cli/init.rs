@@ -1,7 +1,8 @@
 //! `handoffd init`: makes a workspace that works as it is.
 
-use std::fs;
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -96,7 +97,8 @@ pub(super) fn is_shipped(root: &Path, path: &Path) -> bool {
 fn write(root: &Path, path: &str, text: &str) -> io::Result<bool> {
     let file = root.join(path);
     if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent)?;
+        // Others may not put rules in place, whatever the caller's umask lets them do.
+        DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
     }
     match files::create_public(&file, text.as_bytes()) {
         Ok(()) => Ok(true),

@@ -1,19 +1,80 @@
 //! Permissions, room on the disk, and what a crash left behind.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::super::printer::counted;
 use super::{Findings, Ground};
 use crate::limits;
 
+/// Who may do what with a file; nothing if it is not there.
+fn mode(path: &Path) -> Option<u32> {
+    fs::metadata(path).ok().map(|metadata| metadata.mode() & 0o777)
+}
+
+const GROUP_OR_OTHERS: u32 = 0o022;
+const OTHERS: u32 = 0o002;
+
+/// Whoever may write the rules decides what is allowed, and needs no token for it.
+fn rules(ground: &Ground<'_>, findings: &mut Findings) {
+    let root = ground.root();
+    if let Some(own) = mode(root).filter(|mode| mode & OTHERS != 0) {
+        findings.fail(
+            format!("anybody may write to the workspace (mode {own:03o}), and so put other policies in place"),
+            format!("chmod o-w {}", root.display()),
+        );
+    }
+    let writable = rule_paths(ground).into_iter().filter_map(|path| {
+        let mode = mode(&path).filter(|mode| mode & GROUP_OR_OTHERS != 0)?;
+        Some((path, mode))
+    });
+    let writable: Vec<(PathBuf, u32)> = writable.collect();
+    if let Some((first, mode)) = writable.first() {
+        let more = match writable.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {} besides,", counted(more, "path", "paths")),
+        };
+        let paths = writable.iter().take(limits::MESSAGE_FAULTS_MAX).map(|(path, _)| path.display().to_string());
+        findings.fail(
+            format!("others may write {} (mode {mode:03o}){more} and so change what is allowed", first.display()),
+            format!("chmod go-w {}", paths.collect::<Vec<_>>().join(" ")),
+        );
+    }
+}
+
+/// What decides: settings, policies, the schemas and plans in force with them, and the directories where those are.
+fn rule_paths(ground: &Ground<'_>) -> BTreeSet<PathBuf> {
+    let root = ground.root();
+    let mut paths = BTreeSet::from([root.join("handoffd.toml")]);
+    below(&root.join("policies"), limits::REFERENCE_LEVELS_MAX, &mut paths);
+    for file in ground.policies.iter().flat_map(|policies| policies.files().keys()) {
+        let inside = Path::new(file).ancestors().take_while(|path| !path.as_os_str().is_empty());
+        paths.extend(inside.map(|path| root.join(path)));
+    }
+    paths
+}
+
+/// A directory and all that is in it.
+fn below(directory: &Path, levels: usize, paths: &mut BTreeSet<PathBuf>) {
+    paths.insert(directory.to_owned());
+    for path in names(directory) {
+        if levels > 0 && path.is_dir() && !path.is_symlink() {
+            below(&path, levels - 1, paths);
+        } else {
+            paths.insert(path);
+        }
+    }
+}
+
 pub(super) fn permissions(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    rules(ground, findings);
     let memory = ground.root().join("memory");
-    let mode = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.mode() & 0o777);
     let Some(own) = mode(&memory) else {
         return findings.skip("memory/ is not there yet; the daemon makes it");
     };
-    if own & 0o022 != 0 {
+    if own & GROUP_OR_OTHERS != 0 {
         findings.fail(
             format!(
                 "others may write to memory/ (mode {own:03o}), and so replace the ledger and the secrets"
@@ -35,7 +96,7 @@ pub(super) fn permissions(ground: &Ground<'_>, findings: &mut Findings) -> Strin
             );
         }
     }
-    "secrets are the daemon's alone".to_owned()
+    "secrets are the daemon's alone, and nobody else may write the rules".to_owned()
 }
 
 fn is_secret(path: &Path) -> bool {

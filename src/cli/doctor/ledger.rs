@@ -57,8 +57,7 @@ pub(super) fn ledger(ground: &Ground<'_>, findings: &mut Findings) -> String {
     match head(ground) {
         Ok(None) => "has no entries yet".to_owned(),
         Ok(Some(Committed { head, .. })) => {
-            let entries = usize::try_from(head.sequence).unwrap_or(usize::MAX);
-            format!("{}, all that anything here has seen", counted(entries, "entry", "entries"))
+            format!("{}; nothing here has seen more", counted(head.sequence, "entry", "entries"))
         }
         Err(why) => {
             let fix = if place::is_database(ground.root()) { FIX_DATABASE } else { FIX };

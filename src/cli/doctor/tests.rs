@@ -290,6 +290,46 @@ fn what_others_may_do_on_the_disk_is_found() {
     });
 }
 
+/// Whoever may write the rules needs no token.
+#[test]
+fn rules_that_others_may_write_are_found() {
+    const PLAN: &str = "agents/blockchain-operator/docs/runbook.md";
+    const SCHEMA: &str = "agents/blockchain-operator/config/execution-plane.schema.v1.json";
+    for (path, modes) in [
+        (ROUTES, [0o664, 0o646]),
+        (POLICY, [0o664, 0o646]),
+        ("policies/tests/user-main-v1.json", [0o664, 0o646]),
+        ("policies", [0o775, 0o757]),
+        ("policies/delegation", [0o775, 0o757]),
+        (PLAN, [0o664, 0o646]),
+        (SCHEMA, [0o664, 0o646]),
+        ("agents/blockchain-operator/config", [0o775, 0o757]),
+        ("handoffd.toml", [0o664, 0o646]),
+    ] {
+        for mode in modes {
+            let breakage = |root: &Path, _: &Workspace| {
+                write(root, "handoffd.toml", "");
+                set_mode(root, path, mode);
+            };
+            let (directory, workspace) = sound();
+            breakage(directory.path(), &workspace);
+            let lines = found(&workspace, |_| {});
+            let shown = directory.path().join(path).display().to_string();
+            let expected = format!("permissions: Fail: others may write {shown} (mode {mode:03o}) and so change");
+            assert!(lines.len() == 1 && lines[0].starts_with(&expected), "{expected}: {lines:?}");
+        }
+    }
+    check("permissions: Fail: anybody may write to the workspace", |root, _| set_mode(root, "", 0o757));
+    let (directory, workspace) = sound();
+    set_mode(directory.path(), "", 0o775);
+    assert_eq!(found(&workspace, |_| {}), Vec::<String>::new(), "its group may add what is not of the rules");
+    // One line, however many there are.
+    set_mode(directory.path(), ROUTES, 0o666);
+    set_mode(directory.path(), POLICY, 0o666);
+    let lines = found(&workspace, |_| {});
+    assert!(lines.len() == 1 && lines[0].contains("and 1 path besides"), "{lines:?}");
+}
+
 #[test]
 fn little_room_is_found() {
     let (_directory, workspace) = sound();
