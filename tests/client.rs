@@ -18,6 +18,8 @@ mod demo;
 mod doctor;
 #[path = "client/documentation.rs"]
 mod documentation;
+#[path = "client/greeting.rs"]
+mod greeting;
 #[path = "client/keys_and_tokens.rs"]
 mod keys_and_tokens;
 #[path = "client/submit.rs"]

@@ -217,8 +217,7 @@ impl TokenFiles {
             if token.is_valid_at(now) {
                 return Ok((roster, AdminFile::Kept));
             }
-            let is_admin = |token: &&Token| token.role() == Role::Admin && token.is_valid_at(now);
-            if roster.tokens().iter().find(is_admin).is_some() {
+            if roster.has_admin(now) {
                 return Ok((roster, AdminFile::Retired));
             }
         }

@@ -118,6 +118,11 @@ impl Roster {
         Some((name, self.tokens.iter().rfind(is_maker).map(Token::caller)))
     }
 
+    /// Is there anybody who may manage tokens and keys?
+    pub fn has_admin(&self, now: Timestamp) -> bool {
+        self.tokens.iter().any(|token| token.role() == Role::Admin && token.is_valid_at(now))
+    }
+
     /// All tokens, in the order they were made.
     pub fn tokens(&self) -> &[Token] {
         &self.tokens

@@ -136,17 +136,22 @@ fn greet(context: &Context, daemon: &Daemon) {
         None => String::new(),
     };
     let (token, workspace) = (at("memory/admin.token"), workspace_flag(context));
-    let made = match daemon.admin {
-        AdminFile::Made => " (just made, for you alone)",
-        AdminFile::Kept | AdminFile::Retired => "",
+    let from_file = format!("$(cat {token})");
+    let (which, shown) = match daemon.admin {
+        AdminFile::Made => (" (just made, for you alone)", from_file.as_str()),
+        AdminFile::Kept => ("", from_file.as_str()),
+        AdminFile::Retired => (
+            " holds one that counts no longer; put another admin's into HANDOFFD_TOKEN",
+            "$HANDOFFD_TOKEN",
+        ),
     };
     context.printer.say(&format!(
         "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{base}{GREEN:#}\n\n  \
-         admin token    {token}{made}\n  \
+         admin token    {token}{which}\n  \
          for people     {base}/console, opened with: handoffd console{workspace}\n  \
          for programs   {base}/openapi.json\n\n\
          Ask for a handoff:\n\n  \
-         curl -s{trusting} {base}/v1/handoffs -H \"Authorization: Bearer $(cat {token})\" \\\n    \
+         curl -s{trusting} {base}/v1/handoffs -H \"Authorization: Bearer {shown}\" \\\n    \
          -H 'Content-Type: application/json' --data @{}\n\n\
          Stop with Ctrl-C.\n",
         at("docs/examples/taskspec-canonical.json"),

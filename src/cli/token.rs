@@ -192,8 +192,15 @@ fn tell_revoked(context: &Context, token: &Json) {
 impl Revoke {
     fn run(&self, context: &Context, files: &TokenFiles) -> Result<(), Failure> {
         let now = clock::now();
-        let (_, token) = files.revoke(&self.which, now)?;
+        let (roster, token) = files.revoke(&self.which, now)?;
         tell_revoked(context, &describe_token(&token, now));
+        // It may be in wrong hands, so it is out at once; whoever did not mean that can make another here.
+        if token.role() == Role::Admin && !roster.has_admin(now) {
+            context.printer.note(
+                "that was the last admin token: nobody can manage tokens and keys over HTTP now. Make another with: handoffd token \
+                 new --name NAME --role admin; or start the gateway again, which writes one to memory/admin.token",
+            );
+        }
         // Its keys sign for nobody now, but would sign for the next token of that name.
         let Ok(keyring) = context.workspace.load_keyring() else { return Ok(()) };
         for key in keyring.keys() {

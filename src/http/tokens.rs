@@ -297,7 +297,13 @@ pub(super) async fn revoke_token(call: Call) -> Answer {
     };
     let revoke = move |app: &App| {
         let files = app.gateway.tokens().by(by);
-        files.revoke(&which, clock::now()).map(|(_, token)| token).map_err(refused)
+        let (roster, token) = files.revoke(&which, clock::now()).map_err(refused)?;
+        if token.role() == Role::Admin && !roster.has_admin(clock::now()) {
+            tracing::warn!(
+                "the last admin token was revoked: nobody can manage tokens and keys over HTTP; the next start makes another, and `handoffd token new` here"
+            );
+        }
+        Ok(token)
     };
     let token = change(&call.app, What::Tokens, revoke, stands).await?;
     let mut shown = describe(&token, clock::now());

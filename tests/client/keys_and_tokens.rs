@@ -39,7 +39,14 @@ fn the_own_admin_token_can_be_revoked_too() {
     let workspace = unwatched();
     let token = workspace.admin_token();
     assert_eq!(status(&workspace, &token), 200);
-    assert_eq!(workspace.exit(&["token", "revoke", "admin"]), 0);
+    // While there is another, nobody has to be warned.
+    assert_eq!(workspace.exit(&["token", "new", "--name", "root", "--role", "admin"]), 0);
+    let output = workspace.run(&["token", "revoke", "root"]);
+    assert!(output.status.success() && !stderr(&output).contains("last admin"), "{output:?}");
+    let output = workspace.run(&["token", "revoke", "admin"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = stderr(&output);
+    assert!(said.contains("that was the last admin token") && said.contains("--role admin"), "{said}");
     assert_eq!(status(&workspace, &token), 401);
     // From now on nobody on this machine can ask, and that is said.
     let output = workspace.run(&["token", "new", "--name", "eyes", "--role", "auditor"]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::super::printer::counted;
 use super::super::{Failure, place};
 use super::{AFTER_SETTINGS, Findings, Ground};
-use crate::callers::{Role, TokenFiles};
+use crate::callers::TokenFiles;
 use crate::gateway::Sharing;
 use crate::limits;
 use crate::proof::Purpose;
@@ -102,7 +102,7 @@ pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
         }
     };
     let valid = || roster.tokens().iter().filter(|token| token.is_valid_at(ground.now));
-    if !valid().any(|token| token.role() == Role::Admin) {
+    if !roster.has_admin(ground.now) {
         findings.warn("no admin's token counts", "start the daemon again: it makes one");
         return String::new();
     }
