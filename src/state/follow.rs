@@ -62,6 +62,11 @@ struct Desk {
 }
 
 impl Desk {
+    /// How large the document is that could not be published the last time, if it could not.
+    fn unpublished_bytes(&self) -> Option<usize> {
+        self.unpublished.as_ref().map(|_| self.view.bytes())
+    }
+
     /// Takes in those that it does not have yet. Unless they follow on what it has, it takes none.
     fn take_in(&mut self, entries: &[Entry]) -> Result<(), StateFault> {
         let has = self.view.head().sequence;
@@ -125,15 +130,19 @@ impl StateFollower {
     /// Takes in what was told, and has what came of it published.
     fn take(&mut self, entries: &[Entry]) {
         match self.take_in(entries) {
-            Ok(bytes) if bytes <= limits::STATE_BYTES_EACH_BATCH => self.shared.publish(),
-            Ok(_) => {
-                if let Some(wake) = &self.wake {
-                    // Full means that it is awake already.
-                    let _ = wake.try_send(());
-                }
-            }
+            Ok(bytes) => self.publish(bytes),
             // It is tried again with the next entries, and when there are none.
             Err(why) => lock(&self.shared.desk).stuck = Some(why),
+        }
+    }
+
+    /// Has a document of this size published.
+    fn publish(&self, bytes: usize) {
+        if bytes <= limits::STATE_BYTES_EACH_BATCH {
+            self.shared.publish();
+        } else if let Some(wake) = &self.wake {
+            // Full means that it is awake already.
+            let _ = wake.try_send(());
         }
     }
 
@@ -211,6 +220,11 @@ impl Follower for StateFollower {
         let is_behind = lock(&self.shared.desk).view.head().sequence < self.told;
         if is_behind {
             self.take(&[]);
+        }
+        // The disk may have room again, and no entry need come for a long time.
+        let unpublished = lock(&self.shared.desk).unpublished_bytes();
+        if let Some(bytes) = unpublished {
+            self.publish(bytes);
         }
         // Whoever publishes at this very moment sees for himself.
         let is_own = self.shared.press.try_lock().map_or(true, |mut press| press.is_own());

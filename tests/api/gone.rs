@@ -1,11 +1,17 @@
 //! Files that are gone while the daemon runs, and what it goes by then.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
 use super::harness::{Daemon, eventually};
 use super::wire::Request;
+
+#[expect(clippy::disallowed_methods, reason = "a test moves files about")]
+fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    fs::rename(from, to).unwrap();
+}
 
 /// What `/readyz` says of this; nothing if it is well.
 fn degraded(daemon: &Daemon, what: &str) -> Option<Json> {
@@ -28,7 +34,7 @@ fn tokens_and_keys_stay_in_force_without_their_files_and_everybody_sees_it() {
         ("keys", "keyring.json", &new_key[..], "/v1/keys", key),
     ] {
         let (path, aside) = (daemon.path("memory").join(file), daemon.path("aside"));
-        fs::rename(&path, &aside).unwrap();
+        rename(&path, &aside);
         let trouble = eventually("it is missed", || degraded(&daemon, what));
         let why = trouble["why"].as_str().unwrap();
         assert!(why.contains(file) && why.contains("is gone, and had "), "{trouble}");
@@ -47,7 +53,7 @@ fn tokens_and_keys_stay_in_force_without_their_files_and_everybody_sees_it() {
         let says = |word: &str| found.lines().any(|line| line.starts_with(word) && line.contains(file));
         assert!(says("warn  daemon"), "{found}");
         assert!(what != "tokens" || says("fail  tokens") && doctor.status.code() == Some(1), "{found}");
-        fs::rename(&aside, &path).unwrap();
+        rename(&aside, &path);
         eventually("all is well again", || degraded(&daemon, what).is_none().then_some(()));
         daemon.cli_ok(command);
     }
@@ -83,7 +89,7 @@ fn a_start_without_the_file_of_the_tokens_lets_nobody_in_and_says_so() {
 #[test]
 fn policies_that_are_gone_are_to_be_put_back_and_not_made_anew() {
     let mut daemon = Daemon::new();
-    fs::rename(daemon.path("policies"), daemon.path("aside")).unwrap();
+    rename(daemon.path("policies"), daemon.path("aside"));
     let trouble = eventually("they are missed", || degraded(&daemon, "policies"));
     let good = |text: &str| text.contains("put policies/ back as they were") && !text.contains("handoffd init");
     assert!(good(trouble["why"].as_str().unwrap()), "{trouble}");
@@ -95,6 +101,6 @@ fn policies_that_are_gone_are_to_be_put_back_and_not_made_anew() {
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(good(&said), "{command:?}: {said}");
     }
-    fs::rename(daemon.path("aside"), daemon.path("policies")).unwrap();
+    rename(daemon.path("aside"), daemon.path("policies"));
     daemon.restart_after_stop();
 }

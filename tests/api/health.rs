@@ -64,6 +64,22 @@ fn while_nothing_can_be_written_nothing_is_allowed_and_it_recovers_by_itself() {
     assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
 }
 
+/// The file is what orchestrators read, and nobody may decide anything for a long time.
+#[test]
+fn a_state_file_that_could_not_be_written_recovers_without_another_decision() {
+    let daemon = Daemon::new();
+    green(&daemon);
+    let aside = daemon.path("memory/orchestration-state.new");
+    fs::create_dir(&aside).unwrap();
+    assert_eq!(daemon.submit(&spec("state_0001")).status, 201);
+    let ready = daemon.get("/readyz").json();
+    assert_eq!(ready["degraded"][0]["what"], "state", "{ready}");
+    fs::remove_dir(&aside).unwrap();
+    green(&daemon);
+    let file = fs::read_to_string(daemon.path("memory/orchestration-state.json")).unwrap();
+    assert!(file.contains("hs_20260218_state_0001"), "{file}");
+}
+
 /// A token whose making is not in the ledger is nobody's: its text is in no answer.
 #[test]
 fn a_token_that_could_not_be_put_in_force_is_taken_back() {

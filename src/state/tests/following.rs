@@ -128,6 +128,37 @@ fn a_state_that_is_behind_says_so_until_it_is_not_whatever_is_published() {
     assert_eq!(watch.document(), history.view().render());
 }
 
+/// Nobody may decide anything for a long time, and the file is what orchestrators read.
+#[test]
+fn what_could_not_be_published_is_published_when_it_can_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("orchestration-state.json");
+    let mut history = History::new();
+    let mut follower = follow(&path, history.ledger());
+    let watch = follower.watch();
+    for count in [1, 1_500] {
+        let before = history.entries.len();
+        for n in 0..count {
+            history.decision(&format!("hs_{count}_{n:08}"), "allowed", false);
+        }
+        // Nothing can be written aside, as on a full disk: what is there stays there.
+        let (aside, old) = (path.with_extension("new"), fs::read_to_string(&path).unwrap());
+        fs::create_dir(&aside).unwrap();
+        follower.durable(&history.entries[before..]);
+        while watch.fault().is_none() {
+            std::thread::yield_now();
+        }
+        follower.idle();
+        assert!(watch.fault().is_some());
+        assert_eq!(fs::read_to_string(&path).unwrap(), old);
+        fs::remove_dir(&aside).unwrap();
+        while watch.fault().is_some() {
+            assert_eq!(follower.idle(), None, "nobody else had a hand in it");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), watch.document());
+    }
+}
+
 #[test]
 fn another_mode_or_name_is_nobodys_edit_and_a_time_that_was_set_back_hides_none() {
     let directory = tempfile::tempdir().unwrap();
