@@ -207,8 +207,19 @@ fn is_at_terminal() -> bool {
     std::io::stdin().is_terminal() || std::io::stdout().is_terminal() || std::io::stderr().is_terminal()
 }
 
+/// Ready when SIGTERM or Ctrl-C says stop, or when the terminal is gone: for what has no files to read again.
+pub(super) fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut hang_up, stop) = (signal(SignalKind::hangup())?, told_to_stop()?);
+    Ok(async move {
+        tokio::select! {
+            _ = hang_up.recv() => {}
+            () = stop => {}
+        }
+    })
+}
+
 /// Ready when SIGTERM or Ctrl-C says stop.
-pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
+fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {

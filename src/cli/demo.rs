@@ -15,7 +15,7 @@ use clap::Args;
 use serde_json::{Value as Json, json};
 
 use super::client::{Ask, Client};
-use super::daemon::{Daemon, told_to_stop};
+use super::daemon::{Daemon, told_to_end};
 use super::printer::{BOLD, DIM, GREEN, RED, YELLOW};
 use super::{Context, Exit, Failure, init};
 use crate::callers::{Role, Standing, TokenFiles};
@@ -184,7 +184,7 @@ impl Show<'_> {
         let interrupted = self.interrupted.clone();
         let run = move || {
             let stop = || {
-                let told = told_to_stop()?;
+                let told = told_to_end()?;
                 Ok(async move {
                     tokio::select! {
                         () = told => interrupted.store(true, Ordering::SeqCst),

@@ -79,22 +79,25 @@ fn it_is_told_to_people_too() {
 
 #[test]
 fn interrupted_it_leaves_nothing_behind_either() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut child = demo(directory.path(), &["demo"]);
-    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // It listens for the signal once it serves: the lock names the process then, and a decision follows.
-    let is_under_way = || {
-        let scratch = fs::read_dir(directory.path()).unwrap().flatten().next();
-        scratch.is_some_and(|scratch| {
-            fs::read_to_string(scratch.path().join("memory/orchestration-state.json"))
-                .is_ok_and(|text| text.contains("hs_20260218_router_0001"))
-        })
-    };
-    while !is_under_way() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-        std::thread::sleep(Duration::from_millis(10));
+    // Ctrl-C, a service manager, and a terminal that is closed.
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = demo(directory.path(), &["demo"]);
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // It listens for the signal once it serves: the lock names the process then, and a decision follows.
+        let is_under_way = || {
+            let scratch = fs::read_dir(directory.path()).unwrap().flatten().next();
+            scratch.is_some_and(|scratch| {
+                fs::read_to_string(scratch.path().join("memory/orchestration-state.json"))
+                    .is_ok_and(|text| text.contains("hs_20260218_router_0001"))
+            })
+        };
+        while !is_under_way() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{signal}");
+        assert!(is_empty(directory.path()), "{signal}");
     }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(is_empty(directory.path()));
 }
