@@ -138,7 +138,12 @@ impl Compiled {
                     }
                 }
             }
-            kind => push(at.to_owned(), sentence(at, kind, error.instance())),
+            ValidationErrorKind::PropertyNames { error } => {
+                let name = error.instance().as_str().unwrap_or_default();
+                let what = format!("the name `{}`", crate::json::printable(name));
+                push(pointer::join(at, name), sentence(&what, error.kind(), error.instance()));
+            }
+            kind => push(at.to_owned(), sentence(&subject(at), kind, error.instance())),
         }
     }
 
@@ -229,8 +234,7 @@ fn place(at: &str) -> String {
     if at.is_empty() { "the document".to_owned() } else { subject(at) }
 }
 
-fn sentence(at: &str, kind: &ValidationErrorKind, instance: &Json) -> String {
-    let what = subject(at);
+fn sentence(what: &str, kind: &ValidationErrorKind, instance: &Json) -> String {
     let found = || shown(instance);
     match kind {
         ValidationErrorKind::Type { kind } => {

@@ -68,6 +68,19 @@ fn a_set_is_taken_whole_or_refused_with_all_that_is_wrong() {
          policies/delegation/x.json at /maxTTL: `maxTTL` is not a member of the document (it may have `policyVersion`, \
          `principals`, `allowAgents`, `allowChannels`, `allowTasks`, `allowWithoutChannel`, `maxTtlSeconds`, `riskFloor`, `requireBinding`)",
     );
+    // A name that is wrong is named, and so is each other.
+    let (long, shown) = ("r".repeat(161), "r".repeat(120));
+    let route = r#"{"capability": "work", "primaryAgentId": "worker"}"#;
+    let hint = "(each route by its routeKey, 6 to 160 characters)";
+    check(
+        "policies/routes.json",
+        &format!(r#"{{"routes": {{"b.v1": {route}, "a/b": {route}, "route.v1": {route}, "{long}": {route}}}}}"#),
+        &format!(
+            "policies/routes.json at /routes/a~1b: the name `a/b` has 3 characters; it needs at least 6 {hint}\n  \
+             policies/routes.json at /routes/b.v1: the name `b.v1` has 4 characters; it needs at least 6 {hint}\n  \
+             policies/routes.json at /routes/{long}: the name `{shown}…` has 161 characters; it may have at most 160 {hint}"
+        ),
+    );
     // A policy that somebody outside the workspace could write is none.
     let outside = tempfile::tempdir().unwrap();
     write(outside.path(), "evil.json", POLICY);

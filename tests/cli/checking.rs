@@ -175,6 +175,12 @@ fn a_workspace_that_cannot_be_trusted_allows_nothing() {
     assert!(shown.contains("policies/routes.json at /routes: `routes` must be an object"), "{shown}");
 
     let workspace = Workspace::new();
+    let routes = fs::read_to_string(workspace.path().join("policies/routes.json")).unwrap();
+    workspace.write("policies/routes.json", routes.replacen("crypto-sage.execution-plane.v1", "b.v1", 1));
+    let shown = error(&workspace, &check);
+    assert!(shown.contains("policies/routes.json at /routes/b.v1: the name `b.v1` has 4 characters"), "{shown}");
+
+    let workspace = Workspace::new();
     workspace.add_demo_key();
     let ring = workspace.path().join("memory/keyring.json");
     fs::set_permissions(&ring, fs::Permissions::from_mode(0o640)).unwrap();
