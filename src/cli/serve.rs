@@ -16,9 +16,9 @@ use crate::settings::{Effective, Flag};
 
 /// Run the gateway.
 ///
-/// A workspace that nobody has used yet is filled with an example first. Policies, keys and tokens are read again
-/// when they change and on SIGHUP, certificates too; SIGTERM, Ctrl-C and the end of the terminal that it was started in finish what is
-/// under way and stop.
+/// A directory that nobody has used yet is filled with an example first; one that does not exist is made by `handoffd init DIR`.
+/// Policies, keys and tokens are read again when they change and on SIGHUP, certificates too; SIGTERM, Ctrl-C and the end of the
+/// terminal that it was started in finish what is under way and stop.
 ///
 /// Exit: 0 stopped, 2 wrong settings, 3 the workspace cannot be served, or not any longer.
 #[derive(Debug, Args)]
@@ -92,6 +92,9 @@ impl Serve {
             return Ok(Exit::Done);
         }
         logging::start(&effective.settings.log)?;
+        if let Err(failure) = exists(context) {
+            return Ok(unavailable(context, failure));
+        }
         if let Err(failure) = lacking::policies(context, &effective.settings.ledger.url) {
             return Ok(unavailable(context, failure));
         }
@@ -108,6 +111,17 @@ impl Serve {
         };
         daemon.run(|daemon| greet(context, daemon)).or_else(|failure| Ok(unavailable(context, failure)))
     }
+}
+
+/// A name that was mistyped would otherwise be a workspace of its own, with the example's policies.
+fn exists(context: &Context) -> Result<(), Failure> {
+    let root = context.workspace.root();
+    if root.is_dir() {
+        return Ok(());
+    }
+    let why = if root.exists() { "is not a directory" } else { "does not exist" };
+    let (shown, word) = (root.display(), shell::word(root));
+    Err(Failure(format!("{shown} {why}, so nothing is served; to make a workspace there: handoffd init {word}")))
 }
 
 /// Says where it listens and what to try; for people only.

@@ -77,6 +77,24 @@ fn policies_that_are_gone_are_not_replaced_by_the_example() {
     stop_after(&workspace, |daemon| assert_eq!(daemon.submit_as("hs_missing_0002"), 201));
 }
 
+/// A name that was mistyped is no workspace; the empty volume of a container is one that nobody has used.
+#[test]
+fn a_directory_that_does_not_exist_is_not_made_and_one_that_is_empty_is_served() {
+    let scratch = tempfile::tempdir().unwrap();
+    let workspace = scratch.path().join("workspace");
+    fs::write(scratch.path().join("file"), "").unwrap();
+    for (name, why) in [("nope", "does not exist"), ("nope/below", "does not exist"), ("file", "is not a directory")] {
+        let said = refused(scratch.path(), &["--workspace", name]);
+        assert!(said.contains(&format!("{name} {why}")), "{said}");
+        assert!(said.contains(&format!("handoffd init {name}")), "{said}");
+        assert!(!scratch.path().join("nope").exists(), "nothing was made");
+    }
+    fs::create_dir(&workspace).unwrap();
+    stop_after(&workspace, |daemon| assert_eq!(daemon.submit_as("hs_volume_0001"), 201));
+    run(scratch.path(), &["init", "made"]);
+    stop_after(&scratch.path().join("made"), |daemon| assert_eq!(daemon.submit_as("hs_made_0001"), 201));
+}
+
 /// Each of these alone says that a gateway was served there, or that somebody has policies of their own.
 #[test]
 fn the_example_is_for_a_workspace_that_nobody_has_used() {
