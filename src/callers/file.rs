@@ -151,7 +151,9 @@ impl TokenFiles {
     fn load_file(&self) -> Result<Option<Roster>, TokenFault> {
         let path = self.tokens();
         match files::read_private(&path, limits::TOKENS_FILE.bytes_max) {
-            Ok(bytes) => Roster::parse(&bytes).map(Some).map_err(|faults| TokenFault::Broken { path, faults }),
+            Ok(bytes) => {
+                Roster::parse(&bytes).map(Some).map_err(|faults| TokenFault::Broken { path, faults })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(TokenFault::Io { path, why: plain(&error) }),
         }

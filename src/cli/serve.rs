@@ -78,6 +78,11 @@ impl SettingFlags {
 
 impl Serve {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if !self.print_config
+            && let Err(failure) = exists(context)
+        {
+            return Ok(unavailable(context, failure));
+        }
         let effective = Effective::load(context.workspace.root(), self.settings.given())
             .map_err(|found| place::unusable(&found, "nothing is started"))?;
         for warning in &effective.warnings {
@@ -92,9 +97,6 @@ impl Serve {
             return Ok(Exit::Done);
         }
         logging::start(&effective.settings.log)?;
-        if let Err(failure) = exists(context) {
-            return Ok(unavailable(context, failure));
-        }
         if let Err(failure) = lacking::policies(context, &effective.settings.ledger.url) {
             return Ok(unavailable(context, failure));
         }
@@ -121,7 +123,9 @@ fn exists(context: &Context) -> Result<(), Failure> {
     }
     let why = if root.exists() { "is not a directory" } else { "does not exist" };
     let (shown, word) = (root.display(), shell::word(root));
-    Err(Failure(format!("{shown} {why}, so nothing is served; to make a workspace there: handoffd init {word}")))
+    Err(Failure(format!(
+        "{shown} {why}, so nothing is served; to make a workspace there: handoffd init {word}"
+    )))
 }
 
 /// Says where it listens and what to try; for people only.
@@ -154,10 +158,9 @@ fn greet(context: &Context, daemon: &Daemon) {
     let (which, shown) = match daemon.admin {
         AdminFile::Made => (" (just made, for you alone)", from_file.as_str()),
         AdminFile::Kept => ("", from_file.as_str()),
-        AdminFile::Retired => (
-            " holds one that counts no longer; put another admin's into HANDOFFD_TOKEN",
-            "$HANDOFFD_TOKEN",
-        ),
+        AdminFile::Retired => {
+            (" holds one that counts no longer; put another admin's into HANDOFFD_TOKEN", "$HANDOFFD_TOKEN")
+        }
     };
     context.printer.say(&format!(
         "\n{BOLD}handoffd{BOLD:#} listens on {GREEN}{base}{GREEN:#}\n\n  \

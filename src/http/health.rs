@@ -238,8 +238,12 @@ fn condition(app: &App) -> Condition {
         for (part, why) in failed.broken {
             degraded.push(match part {
                 Part::Policies => one("policies", why, "the set before it stays in force; correct the file"),
-                Part::Keys => one("keys", why, "the keys before stay in force; correct the file, or put it back"),
-                Part::Tokens => one("tokens", why, "the tokens before stay in force; correct the file, or put it back"),
+                Part::Keys => {
+                    one("keys", why, "the keys before stay in force; correct the file, or put it back")
+                }
+                Part::Tokens => {
+                    one("tokens", why, "the tokens before stay in force; correct the file, or put it back")
+                }
             });
         }
         if let Some(why) = failed.unanswered {

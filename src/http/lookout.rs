@@ -47,7 +47,7 @@ impl App {
 
     /// Takes in what was appended up to when it was asked, if others append at all. Who cannot know it does not say that
     /// there is nothing.
-    async fn catches_up(&self, asked: Instant) -> Result<bool, Problem> {
+    pub(super) async fn catches_up(&self, asked: Instant) -> Result<bool, Problem> {
         let engine = self.gateway.engine();
         if engine.behind_for().is_none() {
             return Ok(false);

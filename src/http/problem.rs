@@ -100,6 +100,7 @@ kinds! {
     RouteMoved = "ROUTE_MOVED", CONFLICT, "Handoffs keep ending on the route";
     RouteNotBlocked = "ROUTE_NOT_BLOCKED", CONFLICT, "There is nothing to lift";
     RouteEvidenceOwn = "ROUTE_EVIDENCE_OWN", FORBIDDEN, "Nobody vouches for their own work";
+    StreamAhead = "STREAM_AHEAD", CONFLICT, "The stream does not go as far as the place to begin with";
     LedgerUnreadable = "LEDGER_UNREADABLE", SERVICE_UNAVAILABLE, "The ledger cannot be read back";
     ViewsBehind = "VIEWS_UNAVAILABLE", SERVICE_UNAVAILABLE, "The views cannot be asked now";
 }

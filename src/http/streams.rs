@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -23,15 +23,19 @@ use crate::ledger::EntriesFault;
 use crate::limits;
 use crate::os::clock;
 use crate::policy::PolicySet;
+use crate::views::{AttemptRow, HandoffDetail};
 use crate::wire::StreamId;
 
 /// `GET /v1/audit/stream`: every entry; the id is its sequence number.
 pub(super) async fn audit(call: Call) -> Answer {
     let app = &call.app;
-    let from = match last_event_id(&call)? {
-        Some(last) => last.saturating_add(1),
-        None => call.query.integer("from").unwrap_or(app.gateway.engine().head() + 1),
+    let resume = resumed(&call)?;
+    let from = resume.from.unwrap_or(app.gateway.engine().head() + 1);
+    let reached = || {
+        let head = app.gateway.engine().head();
+        if from <= head + 1 { Ok(()) } else { Err(head) }
     };
+    app.find_now(reached).await?.map_err(|head| resume.ahead(head))?;
     let (listener, topic_id) = (app.gateway.listen(from), app.gateway.topic_id().to_owned());
     let kind = call.query.text("type").map(str::to_owned);
     let event = move |told: &Told| {
@@ -45,18 +49,21 @@ pub(super) async fn audit(call: Call) -> Answer {
 
 /// `GET /v1/handoffs/{id}/stream`: the Wire events of one attempt; the id is their place in its stream.
 pub(super) async fn handoff(call: Call) -> Answer {
-    let detail = call.seen().await?;
-    let attempt = match call.query.integer("attempt") {
-        None => detail.handoff.current.attempt,
-        Some(attempt) => u32::try_from(attempt).unwrap_or(u32::MAX),
-    };
-    let found = detail.attempts.iter().find(|(row, _)| row.attempt == attempt);
-    let (row, _) = found.ok_or_else(|| Problem::not_found("attempt"))?;
-    let from = match last_event_id(&call)? {
-        Some(last) => last.saturating_add(1),
-        None => call.query.integer("from").unwrap_or(1),
-    };
-    let handoff_id = &detail.handoff.handoff_id;
+    let resume = resumed(&call)?;
+    let from = resume.from.unwrap_or(1);
+    let (asked, attempt) = (Instant::now(), call.query.integer("attempt"));
+    let mut detail = call.seen().await?;
+    let mut last = last_place(&call.app, attempt_of(&detail, attempt)?, from).await?;
+    // Another replica may have taken in what comes before that place.
+    if from > last + 1 && call.app.catches_up(asked).await? {
+        detail = call.seen().await?;
+        last = last_place(&call.app, attempt_of(&detail, attempt)?, from).await?;
+    }
+    if from > last + 1 {
+        return Err(resume.ahead(last));
+    }
+    let (row, _) = attempt_of(&detail, attempt)?;
+    let (handoff_id, attempt) = (&detail.handoff.handoff_id, row.attempt);
     let stream_id = StreamId::Handoff { handoff_id, attempt }.to_string();
     // Everything of this stream comes after the entry that created it.
     let listener = call.app.gateway.listen(row.created_sequence);
@@ -82,6 +89,68 @@ fn is_terminal(kind: &str) -> bool {
 struct Step {
     event: Option<Event>,
     is_last: bool,
+}
+
+/// An attempt of a handoff, with the sequences of its entries that are listed.
+type Listed = (AttemptRow, Vec<u64>);
+
+/// The attempt that is asked for, or else the one that stands.
+fn attempt_of(detail: &HandoffDetail, asked: Option<u64>) -> Result<&Listed, Problem> {
+    let attempt = match asked {
+        None => detail.handoff.current.attempt,
+        Some(attempt) => u32::try_from(attempt).unwrap_or(u32::MAX),
+    };
+    let found = detail.attempts.iter().find(|(row, _)| row.attempt == attempt);
+    found.ok_or_else(|| Problem::not_found("attempt"))
+}
+
+/// How far the stream of an attempt goes; read from its last entry only for whoever wants to begin behind what is listed.
+async fn last_place(app: &Arc<App>, (row, listed): &Listed, from: u64) -> Result<u64, Problem> {
+    let listed = listed.len() as u64;
+    if from <= listed + 1 {
+        return Ok(listed);
+    }
+    let (ledger, last) = (app.gateway.ledger().clone(), row.updated_sequence);
+    let read = tokio::task::spawn_blocking(move || ledger.committed(last)).await;
+    let entry = match read {
+        Ok(Ok(entry)) => entry,
+        Ok(Err(fault)) => return Err(Problem::ledger_unreadable(fault)),
+        Err(error) => return Err(Problem::ledger_unreadable(error)),
+    };
+    Ok(Told::of(entry).map_or(listed, |told| told.stream_seq))
+}
+
+/// Where a reader wants to go on.
+struct Resume {
+    /// What says so.
+    named: &'static str,
+    /// Nothing if it has not said.
+    from: Option<u64>,
+}
+
+impl Resume {
+    /// What it has seen is not there, as after a restored backup. It would wait without a word, and what comes until then
+    /// would be hidden from it.
+    fn ahead(&self, last: u64) -> Problem {
+        let detail = match last {
+            0 => "nothing is in the stream yet, so it begins with 1".to_owned(),
+            last => format!(
+                "the last in the stream is {last}; a reader that begins behind the next one would miss what comes between"
+            ),
+        };
+        Problem::new(Kind::StreamAhead, detail).at(self.named).with("last", last).hint(
+            "if the ledger was restored from a backup, what you have seen behind that is gone: begin again without a position, or \
+             with from=1",
+        )
+    }
+}
+
+/// `Last-Event-ID` counts over `from`, which was for the first time only.
+fn resumed(call: &Call) -> Result<Resume, Problem> {
+    Ok(match last_event_id(call)? {
+        Some(last) => Resume { named: "Last-Event-ID", from: Some(last.saturating_add(1)) },
+        None => Resume { named: "from", from: call.query.integer("from") },
+    })
 }
 
 fn last_event_id(call: &Call) -> Result<Option<u64>, Problem> {

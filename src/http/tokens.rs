@@ -77,7 +77,7 @@ async fn change<T: Send + 'static>(
     let app = app.clone();
     let done = tokio::task::spawn_blocking(move || {
         // A file that is gone would begin again with this change, and take all else out of force.
-        if let Some(why) = app.rules.unreadable(part) {
+        if let Some(why) = app.rules.unreadable(what.part()) {
             return Err(hindered(Hindrance::Broken(why)));
         }
         let changed = change(&app);
@@ -174,7 +174,8 @@ fn hindered(hindrance: Hindrance) -> Problem {
 /// `POST /v1/reload`: reads policies, keys and tokens again, now; or one of them.
 pub(super) async fn reload(call: Call) -> Answer {
     let app = call.app.clone();
-    let asked = call.query.text("part").and_then(|name| Part::ALL.into_iter().find(|part| part.name() == name));
+    let asked =
+        call.query.text("part").and_then(|name| Part::ALL.into_iter().find(|part| part.name() == name));
     let done = tokio::task::spawn_blocking(move || {
         // Whoever changed keys or tokens says nothing of policies.
         let is_of_policies = asked.is_none_or(|part| part == Part::Policies);

@@ -132,7 +132,8 @@ impl Workspace {
 
     fn without_routes(&self, error: &io::Error) -> WorkspaceFault {
         // A first start leaves both, and nobody removes them.
-        let was_served = ["memory/gateway.key", "memory/.lock"].iter().any(|path| self.root.join(path).exists());
+        let was_served =
+            ["memory/gateway.key", "memory/.lock"].iter().any(|path| self.root.join(path).exists());
         if was_served {
             let why = format!("{ROUTES_PATH} {}", plain(error));
             return WorkspaceFault::PoliciesLost { path: self.root.clone(), why };

@@ -74,7 +74,9 @@ fn a_set_is_taken_whole_or_refused_with_all_that_is_wrong() {
     let hint = "(each route by its routeKey, 6 to 160 characters)";
     check(
         "policies/routes.json",
-        &format!(r#"{{"routes": {{"b.v1": {route}, "a/b": {route}, "route.v1": {route}, "{long}": {route}}}}}"#),
+        &format!(
+            r#"{{"routes": {{"b.v1": {route}, "a/b": {route}, "route.v1": {route}, "{long}": {route}}}}}"#
+        ),
         &format!(
             "policies/routes.json at /routes/a~1b: the name `a/b` has 3 characters; it needs at least 6 {hint}\n  \
              policies/routes.json at /routes/b.v1: the name `b.v1` has 4 characters; it needs at least 6 {hint}\n  \

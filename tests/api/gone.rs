@@ -91,7 +91,8 @@ fn policies_that_are_gone_are_to_be_put_back_and_not_made_anew() {
     let mut daemon = Daemon::new();
     rename(daemon.path("policies"), daemon.path("aside"));
     let trouble = eventually("they are missed", || degraded(&daemon, "policies"));
-    let good = |text: &str| text.contains("put policies/ back as they were") && !text.contains("handoffd init");
+    let good =
+        |text: &str| text.contains("put policies/ back as they were") && !text.contains("handoffd init");
     assert!(good(trouble["why"].as_str().unwrap()), "{trouble}");
     assert_eq!(degraded(&daemon, "policies").unwrap(), trouble);
     daemon.signal("TERM");

@@ -115,11 +115,42 @@ fn a_quiet_stream_says_that_it_is_still_there() {
     let mut events = Events::open(&daemon, &follow(&daemon, "/v1/audit/stream"));
     let beat = events.next().unwrap();
     assert!(beat.is_comment && beat.data.is_empty() && beat.id.is_none(), "{beat:?}");
-    // So far ahead that nothing will ever come: it waits, and does not fall over.
-    let far = follow(&daemon, "/v1/audit/stream").header("Last-Event-ID", &u64::MAX.to_string());
-    assert!(Events::open(&daemon, &far).next().unwrap().is_comment);
-    let far = follow(&daemon, &format!("/v1/audit/stream?from={}", i64::MAX));
-    assert!(Events::open(&daemon, &far).next().unwrap().is_comment);
+}
+
+/// A ledger that was restored from a backup ends before what a reader has seen, and would hide from it what comes until then.
+#[test]
+fn a_reader_that_has_seen_more_than_there_is_is_told_so() {
+    let daemon = Daemon::new();
+    let one = spec("ahead_0001");
+    assert_eq!(daemon.submit(&one).status, 201);
+    let handoff = format!("{}/stream", location(&one));
+    for (target, last) in [("/v1/audit/stream", daemon.events().len() as u64), (handoff.as_str(), 3)] {
+        let resumed = |id: u64| follow(&daemon, target).header("Last-Event-ID", &id.to_string());
+        let begun = |from: u64| follow(&daemon, &format!("{target}?from={from}"));
+        // The last event, or the one after it: nothing is left out.
+        for right in [resumed(last), begun(last + 1)] {
+            assert!(Events::open(&daemon, &right).next().unwrap().is_comment, "{target}");
+        }
+        assert_eq!(Events::open(&daemon, &begun(last)).next_event().unwrap().id, Some(last));
+        let far = [(resumed(last + 1), "Last-Event-ID"), (resumed(u64::MAX), "Last-Event-ID")];
+        for (ahead, named) in
+            far.into_iter().chain([(begun(last + 2), "from"), (begun(i64::MAX as u64), "from")])
+        {
+            let refused = daemon.send(&ahead);
+            assert_eq!(
+                (refused.status, refused.code().as_str()),
+                (409, "STREAM_AHEAD"),
+                "{target}: {refused:?}"
+            );
+            let problem = refused.json();
+            assert_eq!((&problem["last"], &problem["pointer"]), (&json!(last), &json!(named)));
+        }
+    }
+    // One that came as far by what happened since goes on.
+    let (target, head) = ("/v1/audit/stream", daemon.events().len() as u64);
+    let mut next = Events::open(&daemon, &follow(&daemon, target).header("Last-Event-ID", &head.to_string()));
+    assert_eq!(daemon.submit(&spec("ahead_0002")).status, 201);
+    assert_eq!(next.next_event().unwrap().id, Some(head + 1));
 }
 
 /// A reader that is cut off again and again, and says where it stopped, sees every entry once and in order.
@@ -184,7 +215,8 @@ fn one_handoff_is_followed_to_its_end() {
     assert_eq!(read(&follow(&daemon, &format!("{target}?from=3"))), whole[2..]);
     assert_eq!(read(&follow(&daemon, &target).header("Last-Event-ID", "1")), whole[1..]);
     assert_eq!(read(&follow(&daemon, &target).header("Last-Event-ID", "3")), []);
-    assert_eq!(read(&follow(&daemon, &target).header("Last-Event-ID", &u64::MAX.to_string())), []);
+    let ahead = follow(&daemon, &target).header("Last-Event-ID", "4");
+    assert_eq!(daemon.send(&ahead).code(), "STREAM_AHEAD");
 
     // The second attempt has a stream of its own, and is the one that stands.
     let mut allowed = spec("stream_0001");

@@ -178,7 +178,10 @@ fn a_workspace_that_cannot_be_trusted_allows_nothing() {
     let routes = fs::read_to_string(workspace.path().join("policies/routes.json")).unwrap();
     workspace.write("policies/routes.json", routes.replacen("crypto-sage.execution-plane.v1", "b.v1", 1));
     let shown = error(&workspace, &check);
-    assert!(shown.contains("policies/routes.json at /routes/b.v1: the name `b.v1` has 4 characters"), "{shown}");
+    assert!(
+        shown.contains("policies/routes.json at /routes/b.v1: the name `b.v1` has 4 characters"),
+        "{shown}"
+    );
 
     let workspace = Workspace::new();
     workspace.add_demo_key();

@@ -84,15 +84,22 @@ fn rules_that_anybody_may_write_fail_and_what_init_makes_is_good_whatever_the_um
     let directory = tempfile::tempdir().unwrap();
     let shell = |line: &str| {
         let mut shell = std::process::Command::new("sh");
-        shell.current_dir(directory.path()).args(["-c", line]).env("HANDOFFD", env!("CARGO_BIN_EXE_handoffd"));
+        shell
+            .current_dir(directory.path())
+            .args(["-c", line])
+            .env("HANDOFFD", env!("CARGO_BIN_EXE_handoffd"));
         let output = shell.env_remove("HANDOFFD_WORKSPACE").env("NO_COLOR", "1").output().unwrap();
         (output.status.code(), stdout(&output))
     };
     let (_, made) = shell("umask 000; $HANDOFFD init && $HANDOFFD doctor");
     assert!(!made.contains("fail  permissions"), "{made}");
-    let (exit, found) =
-        shell("touch handoffd.toml; chmod 666 policies/routes.json handoffd.toml; chmod 777 policies .; $HANDOFFD doctor");
+    let (exit, found) = shell(
+        "touch handoffd.toml; chmod 666 policies/routes.json handoffd.toml; chmod 777 policies .; $HANDOFFD doctor",
+    );
     let rows: Vec<&str> = found.lines().filter(|line| line.starts_with("fail  permissions")).collect();
     assert_eq!((exit, rows.len()), (Some(1), 2), "{found}");
-    assert!(found.contains("chmod o-w .") && found.contains("chmod go-w ./handoffd.toml ./policies"), "{found}");
+    assert!(
+        found.contains("chmod o-w .") && found.contains("chmod go-w ./handoffd.toml ./policies"),
+        "{found}"
+    );
 }

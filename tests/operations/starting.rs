@@ -83,7 +83,9 @@ fn a_directory_that_does_not_exist_is_not_made_and_one_that_is_empty_is_served()
     let scratch = tempfile::tempdir().unwrap();
     let workspace = scratch.path().join("workspace");
     fs::write(scratch.path().join("file"), "").unwrap();
-    for (name, why) in [("nope", "does not exist"), ("nope/below", "does not exist"), ("file", "is not a directory")] {
+    for (name, why) in
+        [("nope", "does not exist"), ("nope/below", "does not exist"), ("file", "is not a directory")]
+    {
         let said = refused(scratch.path(), &["--workspace", name]);
         assert!(said.contains(&format!("{name} {why}")), "{said}");
         assert!(said.contains(&format!("handoffd init {name}")), "{said}");

@@ -82,7 +82,9 @@ pub(super) fn shown(cert: Option<&Path>, key: Option<&Path>) -> Result<Option<Cl
     let der = PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| none())?;
     try_on(&chain, der).map_err(|error| {
         let (NoPair { why, fix, .. }, cert, key) = (no_pair(&error), cert.display(), key.display());
-        Failure(format!("the certificate {cert} and the key {key} cannot be shown to a gateway: {why}; {fix}"))
+        Failure(format!(
+            "the certificate {cert} and the key {key} cannot be shown to a gateway: {why}; {fix}"
+        ))
     })?;
     Ok(Some(ClientCert::new_with_certs(&chain, private)))
 }

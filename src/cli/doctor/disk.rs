@@ -22,7 +22,9 @@ fn rules(ground: &Ground<'_>, findings: &mut Findings) {
     let root = ground.root();
     if let Some(own) = mode(root).filter(|mode| mode & OTHERS != 0) {
         findings.fail(
-            format!("anybody may write to the workspace (mode {own:03o}), and so put other policies in place"),
+            format!(
+                "anybody may write to the workspace (mode {own:03o}), and so put other policies in place"
+            ),
             format!("chmod o-w {}", root.display()),
         );
     }
@@ -36,9 +38,13 @@ fn rules(ground: &Ground<'_>, findings: &mut Findings) {
             0 => String::new(),
             more => format!(", and {} besides,", counted(more, "path", "paths")),
         };
-        let paths = writable.iter().take(limits::MESSAGE_FAULTS_MAX).map(|(path, _)| path.display().to_string());
+        let paths =
+            writable.iter().take(limits::MESSAGE_FAULTS_MAX).map(|(path, _)| path.display().to_string());
         findings.fail(
-            format!("others may write {} (mode {mode:03o}){more} and so change what is allowed", first.display()),
+            format!(
+                "others may write {} (mode {mode:03o}){more} and so change what is allowed",
+                first.display()
+            ),
             format!("chmod go-w {}", paths.collect::<Vec<_>>().join(" ")),
         );
     }

@@ -42,7 +42,10 @@ pub(super) fn policies(ground: &Ground<'_>, findings: &mut Findings) -> String {
             findings.fail(fault.to_string(), "make it a workspace that can be read");
         }
         Err(fault @ WorkspaceFault::PoliciesLost { .. }) => {
-            findings.fail(fault.to_string(), "bring them back from where they are kept; do not make others in their place");
+            findings.fail(
+                fault.to_string(),
+                "bring them back from where they are kept; do not make others in their place",
+            );
         }
         Err(fault @ WorkspaceFault::Keyring { .. }) => findings.fail(fault.to_string(), FIX),
     }

@@ -315,7 +315,8 @@ fn rules_that_others_may_write_are_found() {
             breakage(directory.path(), &workspace);
             let lines = found(&workspace, |_| {});
             let shown = directory.path().join(path).display().to_string();
-            let expected = format!("permissions: Fail: others may write {shown} (mode {mode:03o}) and so change");
+            let expected =
+                format!("permissions: Fail: others may write {shown} (mode {mode:03o}) and so change");
             assert!(lines.len() == 1 && lines[0].starts_with(&expected), "{expected}: {lines:?}");
         }
     }
@@ -378,6 +379,7 @@ fn a_ledger_that_is_gone_or_cannot_be_read_is_no_new_one() {
     check(forgotten, |root, _| {
         gone(root);
         fs::create_dir(root.join("memory/ledger")).unwrap();
+        set_mode(root, "memory/ledger", 0o700);
     });
     // Each of those that remember it is enough.
     for left in ["checkpoint", "state.snapshot", "orchestration-state.json", "views.db"] {
@@ -394,6 +396,7 @@ fn a_ledger_that_is_gone_or_cannot_be_read_is_no_new_one() {
     check("ledger: Fail: the ledger cannot be read: ", |root, _| {
         gone(root);
         write(root, "memory/ledger", "no directory");
+        set_mode(root, "memory/ledger", 0o600);
     });
 }
 

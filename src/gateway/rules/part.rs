@@ -73,7 +73,8 @@ impl RuleKeeper {
     /// What the last attempt says of the other parts, which this one does not look at.
     fn failed_otherwise(&self, part: Part) -> Failed {
         let last = self.failed();
-        let broken = last.iter().flat_map(|last| &last.broken).filter(|(of, _)| *of != part).cloned().collect();
+        let broken =
+            last.iter().flat_map(|last| &last.broken).filter(|(of, _)| *of != part).cloned().collect();
         let unanswered = last.and_then(|last| last.unanswered).filter(|_| part != Part::Tokens);
         Failed { at: clock::now(), broken, unanswered, unrecorded: None }
     }
@@ -113,7 +114,8 @@ impl RuleKeeper {
 /// The keyring as its file has it, where this one was in force before.
 pub(in crate::gateway) fn keyring_after(before: &Keyring, workspace: &Workspace) -> Result<Keyring, WorkspaceFault> {
     let found = workspace.load_keyring_if_any()?;
-    let gone = || WorkspaceFault::Keyring { path: workspace.keyring_path(), why: gone(before.keys().len(), "key") };
+    let gone =
+        || WorkspaceFault::Keyring { path: workspace.keyring_path(), why: gone(before.keys().len(), "key") };
     found.or_else(|| before.keys().is_empty().then(Keyring::default)).ok_or_else(gone)
 }
 

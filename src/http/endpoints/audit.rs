@@ -1,6 +1,6 @@
 //! The ledger: searching, following, exporting and verifying it.
 
-use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, LIMIT, SEQUENCE, TO};
+use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, LIMIT, SEQUENCE, STREAM_AHEAD, TO};
 use super::{get, json, path, problem, query, text};
 use crate::callers::Act;
 use crate::http::endpoint::Endpoint;
@@ -40,13 +40,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         },
         Endpoint {
             description: "Entries as server-sent events, from now on or from a sequence number; `id` is the sequence \
-                number, and `Last-Event-ID` goes on after it.",
+                number, and `Last-Event-ID` goes on after it. At most the entry after the last one can be named.",
             act: Some(Act::ReadAudit),
             parameters: vec![
                 query("from", SEQUENCE, "1", "Begin with this entry"),
                 query("type", ANY, "gate.decided", "Only this event type"),
             ],
-            answers: vec![text(200, "text/event-stream", "Entries as they become durable")],
+            answers: vec![text(200, "text/event-stream", "Entries as they become durable"), STREAM_AHEAD],
             is_stream: true,
             ..get("/v1/audit/stream", "streamEntries", "audit", "Follow the ledger", handler!(streams::audit))
         },

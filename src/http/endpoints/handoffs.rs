@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Value as Json, json};
 
-use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, HANDOFF, LIMIT, SEQUENCE, TO};
+use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, HANDOFF, LIMIT, SEQUENCE, STREAM_AHEAD, TO};
 use super::{get, json, problem, query, text};
 use crate::callers::Act;
 use crate::http::endpoint::{Body, Endpoint, Form, Repeat, Reply, Weight};
@@ -132,14 +132,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         },
         Endpoint {
             description: "The Wire events of an attempt as server-sent events; `id` is their place in the stream. \
-                Ends with the event that ends the stream. `Last-Event-ID` goes on after it.",
+                Ends with the event that ends the stream. `Last-Event-ID` goes on after it. At most the place after the last \
+                event can be named.",
             act: Some(Act::ReadHandoffs),
             parameters: vec![
                 HANDOFF,
                 query("from", SEQUENCE, "1", "Begin with this place in the stream"),
                 query("attempt", SEQUENCE, "1", "Another attempt than the one that stands"),
             ],
-            answers: vec![text(200, "text/event-stream", "Events as they happen")],
+            answers: vec![text(200, "text/event-stream", "Events as they happen"), STREAM_AHEAD],
             is_stream: true,
             ..get(
                 "/v1/handoffs/{id}/stream",

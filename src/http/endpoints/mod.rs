@@ -52,6 +52,8 @@ const fn nothing(status: u16, description: &'static str) -> Reply {
     Reply { status, description, content: Content::Nothing }
 }
 
+const STREAM_AHEAD: Reply = problem(409, "The place to begin with is behind the next event");
+
 const SEQUENCE: Form = Form::Integer { min: 1, max: i64::MAX as u64 };
 const ANY: Form = Form::Text { max: 256 };
 const LIMIT: Parameter = query(

@@ -94,7 +94,8 @@ fn claimers(change: fn(&mut Scene), restart: fn(&mut Scene)) -> Vec<&'static str
 #[test]
 fn live_work_is_for_those_who_were_tried_whatever_its_route_is_by_now() {
     let target = ["crypto-sage", "blockchain-operator"];
-    let changes: [(fn(&mut Scene), &[&str]); 7] = [
+    type Change = fn(&mut Scene);
+    let changes: [(Change, &[&str]); 7] = [
         (|_| {}, &["crypto-sage", "blockchain-operator", "crypto-sage-dr"]),
         // What the gates do not depend on is as the table has it.
         (|scene| scene.redefine(|route| route.fallback_agent_id = None), &target),
