@@ -363,12 +363,12 @@ impl Both {
         let ruling =
             Ruling { policies: self.engine.policies_over(&self.files), keyring: self.keyring.clone(), asker };
         let head = self.engine.head();
-        let judged =
-            Candidate::judge_dry(spec.to_string().into(), ruling.clone(), self.clock.read()).unwrap();
+        let judged_at = self.clock.read();
+        let judged = Candidate::judge_dry(spec.to_string().into(), ruling.clone(), judged_at).unwrap();
         let dry = self.engine.dry_run(judged).unwrap();
         assert_eq!(self.engine.head(), head);
         // What it would be answered, by a model that forgets it again.
-        let expected = self.model.clone().submit(spec, submitter, Some(self.clock.read()), now);
+        let expected = self.model.clone().submit(spec, submitter, Some(judged_at), now);
         let found = match &dry.replay_of {
             Some(again) => said(again),
             None => Answer {
