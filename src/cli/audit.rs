@@ -14,7 +14,7 @@ use crate::json;
 use crate::ledger::{Head, OpenFault, Source, verify};
 use crate::limits;
 use crate::policy::plain;
-use crate::state::Published;
+use crate::state::{Published, StateFault};
 use crate::timestamp::Timestamp;
 use crate::views::{Cursor, EntryFilter, Reader, Rebuild, ViewsFault, compare};
 
@@ -306,7 +306,11 @@ impl Verify {
             }
             None => match place::ledger(files.workspace())? {
                 Source::Files(directory) if !directory.is_dir() => {
-                    return lost(context, files).unwrap_or_else(|| Err(nothing_there(files)));
+                    if let Some(lost) = lost(context, files) {
+                        return lost;
+                    }
+                    // What was signed of a ledger that is gone is as missing as from one that is empty.
+                    verify::verify_export(std::io::empty(), &checkpoints)
                 }
                 Source::Files(directory) => {
                     let mut bar = context.printer.progress("verifying the ledger");
@@ -332,11 +336,17 @@ impl Verify {
         if report.entries == 0 {
             return Err(nothing_there(files));
         }
-        if self.export.is_none() {
-            let compared = super::state::compared(files)?;
-            if !matches!(compared.published, Published::AsOf(_) | Published::Missing) {
-                return Ok(bad_state(context, &compared));
-            }
+        let state = match self.export {
+            Some(_) => None,
+            None => match super::state::compared_if_reducible(files)? {
+                Err(fault) => return Ok(bad_entry(context, &fault)),
+                Ok(compared) => Some(compared),
+            },
+        };
+        if let Some(compared) = &state
+            && !matches!(compared.published, Published::AsOf(_) | Published::Missing)
+        {
+            return Ok(bad_state(context, compared));
         }
         let views = match self.export {
             None => compare_views(context, files)?,
@@ -356,15 +366,17 @@ impl Verify {
                 "batches": report.batches,
                 "uncommittedTailBytes": report.uncommitted_tail_bytes,
                 "checkpoints": checkpoints.len(),
+                "stateSequence": state.as_ref().and_then(Compared::sequence),
                 "viewsSequence": views,
             }));
         } else {
             let topic_id = report.topic_id.unwrap_or_default();
             let hash = report.last_running_hash.unwrap_or_default();
             context.printer.line(&format!(
-                "{GREEN}good{GREEN:#}  {} entries of {topic_id}, {}, running hash {hash}",
+                "{GREEN}good{GREEN:#}  {} entries of {topic_id}, {}, running hash {hash}{}",
                 report.entries,
-                counted(checkpoints.len(), "checkpoint", "checkpoints")
+                counted(checkpoints.len(), "checkpoint", "checkpoints"),
+                state.as_ref().map(how_far).unwrap_or_default()
             ));
         }
         Ok(Exit::Done)
@@ -474,6 +486,28 @@ fn lost(context: &Context, files: &Files) -> Option<Result<Exit, Failure>> {
         }
         Err(fault) => Some(Err(Failure(fault.to_string()))),
     }
+}
+
+/// Where the state file is not at the ledger's last entry; a start brings it there, and so does a gateway that runs.
+fn how_far(state: &Compared) -> String {
+    match state.sequence() {
+        None => ", state: missing".to_owned(),
+        Some(sequence) if sequence < state.last => format!(", state: at {sequence} of {}", state.last),
+        Some(_) => String::new(),
+    }
+}
+
+/// The chain is whole, and an entry is none that a gateway writes.
+fn bad_entry(context: &Context, fault: &StateFault) -> Exit {
+    if !context.printer.is_json() {
+        return bad(context, &fault.to_string(), None);
+    }
+    context.printer.value(&json!({
+        "verified": false,
+        "finding": fault.to_string(),
+        "entry": fault.sequence,
+    }));
+    Exit::Refused
 }
 
 fn bad_state(context: &Context, compared: &Compared) -> Exit {

@@ -9,7 +9,7 @@ use super::{Context, Exit, Failure, place};
 use crate::gateway::{Files, GatewayFault, WorkspaceLock, hold_settled};
 use crate::ledger::Source;
 use crate::policy::plain;
-use crate::state::{Difference, Published, Publisher, StateView, rebuild};
+use crate::state::{Difference, Published, Publisher, RebuildFault, StateFault, StateView, rebuild};
 
 /// Show, verify, restore or adopt the published state.
 #[derive(Debug, Subcommand)]
@@ -99,9 +99,22 @@ fn unusable(files: &Files, error: &std::io::Error) -> Failure {
 
 /// What the workspace's state file is, measured by its ledger.
 pub(super) fn compared(files: &Files) -> Result<Compared, Failure> {
+    compared_if_reducible(files)?.map_err(|fault| Failure(fault.to_string()))
+}
+
+/// The same; the inner error is an entry that gives no state, which is a finding, not a failure.
+pub(super) fn compared_if_reducible(files: &Files) -> Result<Result<Compared, StateFault>, Failure> {
     let text = read(files)?;
-    let (view, published) = made_again(files, text.as_deref())?;
-    Ok(Compared { published, last: view.head().sequence })
+    let Committed { topic_id, head, ledger } = committed(files)?;
+    let entries = ledger.entries(1, head.sequence).map_err(|fault| Failure(fault.to_string()))?;
+    match rebuild(&topic_id, entries, text.as_deref()) {
+        Ok((view, published)) => {
+            let last = view.head().sequence;
+            Ok(Ok(Compared { published, last, is_there: files.state().exists() }))
+        }
+        Err(RebuildFault::State(fault)) => Ok(Err(fault)),
+        Err(RebuildFault::Entries(fault)) => Err(Failure(fault.to_string())),
+    }
 }
 
 pub(super) fn published(files: &Files) -> Result<Published, Failure> {
@@ -112,6 +125,8 @@ pub(super) fn published(files: &Files) -> Result<Published, Failure> {
 pub(super) struct Compared {
     pub(super) published: Published,
     pub(super) last: u64,
+    /// Is there a file, even if there is nothing in it?
+    is_there: bool,
 }
 
 impl Compared {
@@ -119,7 +134,10 @@ impl Compared {
     pub(super) fn differs(&self) -> Option<String> {
         Some(match &self.published {
             Published::AsOf(_) => return None,
-            Published::Missing => "is not there".to_owned(),
+            Published::Missing if self.is_there => {
+                "holds nothing of this ledger; the next start makes it again".to_owned()
+            }
+            Published::Missing => "is not there; the next start makes it".to_owned(),
             Published::Edited { sequence, difference } => {
                 format!("is not what the ledger gives at entry {sequence}: {difference}")
             }
@@ -130,6 +148,14 @@ impl Compared {
             Published::Torn => "ends in the middle; the next start makes it again".to_owned(),
             Published::Unreadable => "is not a state file".to_owned(),
         })
+    }
+
+    /// The entry that it is the state of, if it is any.
+    pub(super) fn sequence(&self) -> Option<u64> {
+        match self.published {
+            Published::AsOf(sequence) => Some(sequence),
+            _ => None,
+        }
     }
 
     /// Adds where the file leaves the ledger's view to what a command says with `--json`; a side that has nothing there

@@ -97,7 +97,8 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
         (&verified["verified"], &verified["entries"], &verified["checkpoints"]),
         (&Json::from(true), &Json::from(8), &Json::from(1))
     );
-    assert_eq!(verified["viewsSequence"], 8);
+    assert_eq!((&verified["viewsSequence"], &verified["stateSequence"]), (&Json::from(8), &Json::from(8)));
+    how_far_the_state_is_said(&workspace);
     // A row that somebody edited with SQLite; the views are deleted, and can be.
     let views = workspace.path().join("memory/views.db");
     let whole = fs::read(&views).unwrap();
@@ -180,9 +181,98 @@ fn the_ledger_can_be_exported_shown_and_compared_with_the_state() {
     }
     assert_eq!(workspace.exit(&["state", "restore"]), 0);
     assert_eq!(workspace.exit(&["state", "verify"]), 0);
+    an_entry_that_no_gateway_writes_is_a_finding(&workspace);
     lost_entries_stay_remembered(&workspace);
     what_cannot_be_read_is_named(&workspace);
     assert_eq!(workspace.json(&["state", "show"]), state);
+}
+
+/// The chain of such a ledger is whole: somebody computed it again.
+fn an_entry_that_no_gateway_writes_is_a_finding(workspace: &Workspace) {
+    use handoffd::ledger::RunningHash;
+    let other = tempfile::tempdir().unwrap();
+    let at = |name: &str| other.path().join(name);
+    fs::create_dir_all(at("memory/ledger")).unwrap();
+    let segment = "memory/ledger/00000000000000000001.jsonl";
+    let ledger = fs::read_to_string(workspace.path().join(segment)).unwrap();
+    let mut hash = None;
+    let mut lines = String::new();
+    for line in ledger.lines() {
+        if line.starts_with("{\"body\"") || line.starts_with("{\"digest\"") {
+            lines += &format!("{line}\n");
+            continue;
+        }
+        let mut entry: Json = serde_json::from_str(line).unwrap();
+        if let Some(wire) = entry["wire"].as_str() {
+            let wire = wire.replace("phase:", "phrase:");
+            let hcs = &entry["hcs"];
+            let topic_id = hcs["topic_id"].as_str().unwrap();
+            let before = hash.unwrap_or_else(|| RunningHash::genesis(topic_id));
+            let time = hcs["consensus_timestamp"].as_str().unwrap();
+            hash = Some(before.then(hcs["sequence_number"].as_u64().unwrap(), time, &wire));
+            entry["wire"] = wire.into();
+            entry["hcs"]["running_hash"] = hash.unwrap().to_string().into();
+        } else {
+            entry["commit"]["running_hash"] = hash.unwrap().to_string().into();
+        }
+        lines += &format!("{entry}\n");
+    }
+    write(&at(segment), &lines);
+    let root = ["--workspace", other.path().to_str().unwrap()];
+    let found = workspace.run(&[&root[..], &["audit", "verify", "--json"]].concat());
+    assert_eq!(found.status.code(), Some(1), "{found:?}");
+    let said: Json = serde_json::from_str(&stdout(&found)).unwrap();
+    assert_eq!((&said["verified"], &said["entry"]), (&Json::from(false), &Json::from(2)), "{said}");
+    assert_eq!(said["finding"], "entry 2 cannot be reduced to state");
+    let found = workspace.run(&[&root[..], &["audit", "verify"]].concat());
+    assert_eq!(stdout(&found), "bad  entry 2 cannot be reduced to state\n");
+}
+
+/// A state file that is missing or behind is no difference, and nobody takes it for one that was compared at the end.
+fn how_far_the_state_is_said(workspace: &Workspace) {
+    const STATE: &str = "memory/orchestration-state.json";
+    let path = workspace.path().join(STATE);
+    let whole = fs::read(&path).unwrap();
+    let said = |ends: &str, sequence: Json, of_state: Option<&str>| {
+        let found = workspace.run(&["audit", "verify"]);
+        assert_eq!(found.status.code(), Some(0));
+        let text = stdout(&found);
+        let last = text.trim_end().rsplit(", ").next().unwrap();
+        assert!(if ends.is_empty() { last.starts_with("running hash ") } else { last == ends }, "{text}");
+        assert_eq!(workspace.json(&["audit", "verify", "--json"])["stateSequence"], sequence);
+        let found = workspace.run(&["state", "verify"]);
+        assert_eq!(found.status.code(), Some(i32::from(of_state.is_some())));
+        assert!(stdout(&found).contains(of_state.unwrap_or("the file is what the ledger gives at entry")));
+    };
+    said("", 8.into(), None);
+    fs::remove_file(&path).unwrap();
+    said("state: missing", Json::Null, Some("the file is not there"));
+    workspace.write(STATE, "");
+    said("state: missing", Json::Null, Some("the file holds nothing of this ledger"));
+    // As of an entry before the last one: what a gateway published that was killed then.
+    let behind = tempfile::tempdir().unwrap();
+    let at = |name: &str| behind.path().join(name);
+    for name in ["memory/gateway.key", "memory/checkpoint"] {
+        fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        fs::copy(workspace.path().join(name), at(name)).unwrap();
+    }
+    fs::remove_file(at("memory/checkpoint")).unwrap();
+    let segment = "memory/ledger/00000000000000000001.jsonl";
+    let ledger = fs::read_to_string(workspace.path().join(segment)).unwrap();
+    let commits: Vec<usize> = ledger.match_indices("{\"commit\":").map(|(at, _)| at).collect();
+    let kept = commits[commits.len() - 2];
+    fs::create_dir_all(at("memory/ledger")).unwrap();
+    write(&at(segment), &ledger[..kept + ledger[kept..].find('\n').unwrap() + 1]);
+    let found = workspace.run(&["--workspace", behind.path().to_str().unwrap(), "state", "restore"]);
+    assert!(found.status.success(), "{found:?}");
+    workspace.write(STATE, fs::read(at("memory/orchestration-state.json")).unwrap());
+    said("state: at 5 of 8", 5.into(), None);
+    workspace.write(STATE, whole);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test lays out files")]
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
 }
 
 /// Whatever alone still tells of an entry that the ledger lost is not replaced, and every command says what it is.
@@ -234,7 +324,16 @@ fn lost_entries_stay_remembered(workspace: &Workspace) {
             assert_eq!(fs::read(path(witness)).unwrap(), *text, "it still remembers");
         }
     }
-    fs::create_dir(path("memory/ledger")).unwrap();
+    // All that is left was kept elsewhere: a ledger that is gone is as short as one that is empty.
+    take_away();
+    workspace.write("kept.json", &seen[0]);
+    for _ in 0..2 {
+        let found = workspace.run(&["audit", "verify", "--checkpoint", "kept.json", "--json"]);
+        assert_eq!(found.status.code(), Some(1), "{found:?}");
+        let said: Json = serde_json::from_str(&stdout(&found)).unwrap();
+        assert_eq!(said["code"], "truncated", "{said}");
+        let _ = fs::create_dir(path("memory/ledger"));
+    }
     workspace.write(SEGMENT, &whole);
     take_away();
     witnesses.iter().zip(seen).for_each(|(name, text)| workspace.write(name, text));
