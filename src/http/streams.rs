@@ -160,12 +160,15 @@ fn last_event_id(call: &Call) -> Result<Option<u64>, Problem> {
     number.map(Some).ok_or_else(bad)
 }
 
+/// May the holder of a token see what is told, by these policies?
+type Sees = dyn Fn(&Caller, &PolicySet) -> bool + Send + Sync;
+
 /// Whoever follows a stream, which lasts no longer than the token that opened it, and than what that may see.
 pub(super) struct Reader {
     app: Arc<App>,
     /// Nothing of one who needs none.
     token_id: Option<TokenId>,
-    sees: Box<dyn Fn(&Caller, &PolicySet) -> bool + Send + Sync>,
+    sees: Box<Sees>,
     beat: tokio::time::Interval,
 }
 

@@ -9,7 +9,10 @@ use super::routes::Route;
 ///
 /// Every decision asks, so this is made once for a set of routes. An agent with one name is not in it.
 #[derive(Debug, Clone, Default)]
-pub struct AgentNames(BTreeMap<Box<str>, Vec<Arc<[Box<str>]>>>);
+pub struct AgentNames(BTreeMap<Box<str>, Vec<OneAgent>>);
+
+/// All names of one agent.
+type OneAgent = Arc<[Box<str>]>;
 
 impl AgentNames {
     /// An alias is another name of its route's primary, on whichever of these routes the primary stands. So the names of
@@ -21,7 +24,7 @@ impl AgentNames {
         }
         let mut names = Self::default();
         for own in agents.into_values().filter(|own| own.len() > 1) {
-            let all: Arc<[Box<str>]> = own.iter().map(|name| Box::from(*name)).collect();
+            let all: OneAgent = own.iter().map(|name| Box::from(*name)).collect();
             for name in own {
                 names.0.entry(name.into()).or_default().push(all.clone());
             }

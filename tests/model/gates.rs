@@ -279,15 +279,20 @@ fn input(spec: &Json, route: Option<&Json>, codes: &mut BTreeSet<&'static str>) 
         }
     };
     let Some(route) = route else { return };
-    let Field::Is(input) = field(spec, "intent.input") else { return };
-    let amount = input.get("amount").and_then(Json::as_i64);
-    let fits = amount.is_some_and(|amount| (0..=1000).contains(&amount));
-    if route["profile"] == "execution-plane.v1" {
-        let bad = of_receiver(spec) || (can_be_mapped(spec) && !(of_envelopes && fits));
-        if bad {
-            codes.insert("EXECUTION_SCHEMA_INVALID");
+    let fits = match field(spec, "intent.input") {
+        Field::Is(input) => {
+            let amount = input.get("amount").and_then(Json::as_i64);
+            Some(amount.is_some_and(|amount| (0..=1000).contains(&amount)))
         }
-    } else if of_envelopes || !fits {
+        _ => None,
+    };
+    // The receiver's own rules are not about the input.
+    let bad = if route["profile"] == "execution-plane.v1" {
+        of_receiver(spec) || fits.is_some_and(|fits| can_be_mapped(spec) && !(of_envelopes && fits))
+    } else {
+        fits.is_some_and(|fits| of_envelopes || !fits)
+    };
+    if bad {
         codes.insert("EXECUTION_SCHEMA_INVALID");
     }
 }

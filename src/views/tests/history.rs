@@ -179,7 +179,7 @@ impl History {
             codes: Vec::new(),
             source_agent: submission.source.map(agent),
             target_agent: Some(agent(submission.target)),
-            delegated: submission.handoff % 3 > 0,
+            delegated: !submission.handoff.is_multiple_of(3),
             fallback_agent: (submission.handoff % 3 == 2).then(|| agent(submission.target)),
             route_key: submission.route.map(route),
             mode: Some("dev".to_owned()),
