@@ -244,6 +244,10 @@ impl FollowedViews for Followed {
     fn open(&self) -> Result<Reader, ViewsFault> {
         Reader::open(&self.path)
     }
+
+    fn is_damaged(&self, _opening: u64, why: &str) {
+        assert!(why.is_empty(), "the views are damaged: {why}");
+    }
 }
 
 /// Applies what is durable behind the replies, as the gateway does.

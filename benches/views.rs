@@ -129,6 +129,10 @@ fn main() {
     let begin = Instant::now();
     let again = Views::open(&path, TOPIC).unwrap();
     println!("open: {:.1?}, at {:?}", begin.elapsed(), again.applied().map(|(sequence, _)| sequence));
+    let begin = Instant::now();
+    let mut names = 0;
+    again.claims().names(&mut |_| names += 1).unwrap();
+    println!("names, and whether they are those that were applied: {:.1?}, {names} of them", begin.elapsed());
     drop(again);
 
     // As the daemon does it: behind the replies, batch by batch, with every index in place.

@@ -13,7 +13,7 @@ use crate::ledger::{Entry, Source};
 use crate::limits;
 use crate::views::{
     AskedClaim, Claimed, EntryFilter, EntryRow, FollowedViews, HandoffClaim, HandoffFilter, HandoffRow,
-    KeyClaim, MessageClaim, Reader, ViewsFault,
+    KeyClaim, MessageClaim, Reader, Rebuild, ViewsFault,
 };
 use crate::wire::{Kind, State, StreamId};
 
@@ -87,6 +87,16 @@ impl ViewsPast {
         Ok(Ref::map(self.reader.borrow(), |(_, reader)| reader))
     }
 
+    /// Asks the views. Whoever keeps them hears of damage: a question that met it meets it again until they are made again.
+    fn ask<T>(&self, question: impl FnOnce(&Reader) -> Result<T, ViewsFault>) -> Result<T, EngineFault> {
+        let opening = self.views.opening();
+        let answer = self.reader().and_then(|reader| question(&reader));
+        if let Err(ViewsFault::NeedsRebuild(Rebuild::Damaged(why))) = &answer {
+            self.views.is_damaged(opening, why);
+        }
+        answer.map_err(unread)
+    }
+
     /// Entries from one number through another.
     fn read(&self, from: u64, through: u64) -> Result<Vec<Entry>, EngineFault> {
         let entries: Result<Vec<Entry>, _> = self.ledger.entries(from, through).map_err(unread)?.collect();
@@ -106,11 +116,7 @@ impl ViewsPast {
     fn each(&self, filter: &HandoffFilter<'_>, tell: &mut dyn FnMut(HandoffRow)) -> Result<(), EngineFault> {
         let mut cursor = None;
         loop {
-            let page = self
-                .reader()
-                .map_err(unread)?
-                .handoffs(filter, cursor, limits::VIEW_PAGE_ROWS_MAX)
-                .map_err(unread)?;
+            let page = self.ask(|reader| reader.handoffs(filter, cursor, limits::VIEW_PAGE_ROWS_MAX))?;
             page.rows.into_iter().for_each(&mut *tell);
             cursor = page.next;
             if cursor.is_none() {
@@ -139,10 +145,10 @@ impl ViewsPast {
         &self,
         filter: &EntryFilter<'_>,
         tell: &mut dyn FnMut(EntryRow) -> bool,
-    ) -> Result<(), ViewsFault> {
+    ) -> Result<(), EngineFault> {
         let mut cursor = None;
         loop {
-            let page = self.reader()?.entries(filter, cursor, limits::VIEW_PAGE_ROWS_MAX)?;
+            let page = self.ask(|reader| reader.entries(filter, cursor, limits::VIEW_PAGE_ROWS_MAX))?;
             for row in page.rows {
                 if !tell(row) {
                     return Ok(());
@@ -172,35 +178,35 @@ impl Past for ViewsPast {
     }
 
     fn names_max(&self) -> Result<u64, EngineFault> {
-        self.reader().map_err(unread)?.claims().names_max().map_err(unread)
+        self.ask(|reader| reader.claims().names_max())
     }
 
     fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), EngineFault> {
-        self.reader().map_err(unread)?.claims().names(tell).map_err(unread)
+        self.ask(|reader| reader.claims().names(tell))
     }
 
     fn handoff(&self, handoff_id: &str) -> Result<Option<HandoffClaim>, EngineFault> {
-        self.reader().map_err(unread)?.claims().handoff(handoff_id).map_err(unread)
+        self.ask(|reader| reader.claims().handoff(handoff_id))
     }
 
     fn key(&self, source_agent: &str, idempotency_key: &str) -> Result<Option<KeyClaim>, EngineFault> {
-        self.reader().map_err(unread)?.claims().key(source_agent, idempotency_key).map_err(unread)
+        self.ask(|reader| reader.claims().key(source_agent, idempotency_key))
     }
 
     fn message(&self, message_id: &str) -> Result<Option<String>, EngineFault> {
-        self.reader().map_err(unread)?.claims().message(message_id).map_err(unread)
+        self.ask(|reader| reader.claims().message(message_id))
     }
 
     fn mentions(&self, correlation_id: &str) -> Result<u32, EngineFault> {
-        self.reader().map_err(unread)?.claims().mentions(correlation_id).map_err(unread)
+        self.ask(|reader| reader.claims().mentions(correlation_id))
     }
 
     fn said(&self, caller: &str, message_id: &str) -> Result<Option<MessageClaim>, EngineFault> {
-        self.reader().map_err(unread)?.claims().said(caller, message_id).map_err(unread)
+        self.ask(|reader| reader.claims().said(caller, message_id))
     }
 
     fn asked(&self, task_id: &str) -> Result<Option<AskedClaim>, EngineFault> {
-        self.reader().map_err(unread)?.claims().asked(task_id).map_err(unread)
+        self.ask(|reader| reader.claims().asked(task_id))
     }
 
     fn entry(&self, sequence: u64) -> Result<Entry, EngineFault> {
@@ -210,7 +216,7 @@ impl Past for ViewsPast {
     fn stream(&self, stream_id: &str) -> Result<Vec<Entry>, EngineFault> {
         let filter = EntryFilter { stream_id: Some(stream_id), ..EntryFilter::default() };
         let mut wanted = BTreeSet::new();
-        self.rows(&filter, &mut |row| wanted.insert(row.sequence)).map_err(unread)?;
+        self.rows(&filter, &mut |row| wanted.insert(row.sequence))?;
         self.read_all(wanted)
     }
 
@@ -243,7 +249,7 @@ impl Past for ViewsPast {
             wanted.insert(row.sequence);
             false
         };
-        self.rows(&own, &mut last).map_err(unread)?;
+        self.rows(&own, &mut last)?;
         for kind in Kind::ALL.iter().copied() {
             let all = match told_by(kind) {
                 Told::Nothing | Told::ByItsHandoff => continue,
@@ -255,11 +261,11 @@ impl Past for ViewsPast {
                 wanted.insert(row.sequence);
                 all
             };
-            self.rows(&filter, &mut tell).map_err(unread)?;
+            self.rows(&filter, &mut tell)?;
         }
         // Those who wait for a person are told of by their own streams.
         for handoff_id in self.in_state(State::Waiting)? {
-            let attempts = self.reader().map_err(unread)?.handoff(&handoff_id).map_err(unread)?;
+            let attempts = self.ask(|reader| reader.handoff(&handoff_id))?;
             wanted.extend(attempts.into_iter().flat_map(|detail| {
                 let shown = detail.handoff.current.attempt;
                 detail

@@ -17,6 +17,11 @@ pub enum GatewayFault {
         path: PathBuf,
         why: String,
     },
+    /// The views opened, and damage was met in them afterwards.
+    DamagedViews {
+        path: PathBuf,
+        why: String,
+    },
     /// The gateway's key is not one.
     BadKey(PathBuf),
     /// The gateway's key is gone, and others know it by that key.
@@ -74,6 +79,9 @@ impl std::fmt::Display for GatewayFault {
         match self {
             Self::Lock(fault) => write!(f, "{fault}"),
             Self::Io { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::DamagedViews { path, why } => {
+                write!(f, "{}: the views must be rebuilt: the file is damaged ({why})", path.display())
+            }
             Self::BadKey(path) => write!(f, "{} is not the gateway's key", path.display()),
             Self::LostKey(path) => {
                 write!(

@@ -73,7 +73,7 @@ use hub::HubFollower;
 use opened::Opened;
 use seals::SealKeeper;
 use snapshots::Snapshots;
-use views::{FollowedFile, Following, ViewsFollower, follow};
+use views::{FollowedFile, Following, ViewsFollower, ViewsThread, follow};
 
 /// A workspace that is open for decisions.
 #[derive(Debug)]
@@ -92,9 +92,9 @@ pub struct Gateway {
     snapshots: Snapshots,
     hub: Hub,
     views: Arc<ViewsProgress>,
-    views_thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+    views_thread: Mutex<Option<ViewsThread>>,
     // Held as long as the gateway is: dropped last.
-    _lock: WorkspaceLock,
+    lock: Option<WorkspaceLock>,
 }
 
 /// How a workspace is opened, where it matters.
@@ -151,13 +151,30 @@ impl Gateway {
         files.make_directories()?;
         let lock = WorkspaceLock::take(&files.lock(), address).map_err(GatewayFault::Lock)?;
         files.clear_volatile()?;
+        let mut opened = Self::open_held(&files, &opening, tell);
+        if let Err(GatewayFault::DamagedViews { path, why }) = &opened {
+            // Nothing was decided by them yet, and the ledger has all of it.
+            views::give_up(path, why)?;
+            opened = Self::open_held(&files, &opening, tell);
+        }
+        let mut gateway = opened?;
+        gateway.lock = Some(lock);
+        Ok(gateway)
+    }
+
+    /// Opens a workspace that nobody else can open meanwhile.
+    fn open_held(
+        files: &Files,
+        opening: &Opening,
+        tell: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, GatewayFault> {
         if files.has_lost_its_key() {
             return Err(GatewayFault::LostKey(files.gateway_key()));
         }
         let was_served = files.trace_of_service().is_some();
         let seed = Arc::new(gateway_seed(&files.gateway_key())?);
         let Opened { log, source: ledger, last_timestamp, torn, remembered, epoch, seals } =
-            opened::open(&files, &opening.ledger, &seed, tell)?;
+            opened::open(files, &opening.ledger, &seed, tell)?;
         let (topic_id, head, keeping) = (log.topic_id().to_owned(), log.head(), log.keeping());
         let behind =
             |sequence: u64| ledger.entries(sequence + 1, head.sequence).map_err(GatewayFault::Unread);
@@ -168,8 +185,7 @@ impl Gateway {
             GatewayFault::StateUnusable { path: files.state(), why }
         };
         let text = publisher.read().map_err(io)?;
-        let (view, last_snapshot) =
-            snapshots::start_from(&files, &ledger, &topic_id, &seed, text.as_deref())?;
+        let (view, last_snapshot) = snapshots::start_from(files, &ledger, &topic_id, &seed, text.as_deref())?;
         let entries = behind(view.head().sequence)?;
         let (view, published) = rebuild_from(view, entries, text.as_deref())
             .map_err(|fault| GatewayFault::Engine(EngineFault::BadLedger(fault.to_string())))?;
@@ -183,8 +199,9 @@ impl Gateway {
             let (path, seed) = (files.state_snapshot(), seed.clone());
             Snapshots::new(state_watch.clone(), &topic_id, last_snapshot, path, seed)
         };
-        let Following { feed, progress, thread } =
-            follow(&files, &ledger, &topic_id, head, snapshots(), tell)?;
+        // Dropped after all that hands entries over to it: it ends then, and is waited for.
+        let Following { thread, feed, progress } =
+            follow(files, &ledger, &topic_id, head, snapshots(), tell)?;
         // Counted from the checkpoint and not from this start, so that being killed often does not put the next one off.
         let follower = Checkpointer::new(state, &topic_id, remembered, files.checkpoint(), seed.clone());
         let (seal_path, seal_seed) = (files.seals(), seed.clone());
@@ -194,25 +211,28 @@ impl Gateway {
         let follower = SealKeeper::new(follower, seals);
         let follower = ViewsFollower { next: follower, feed, progress: progress.clone() };
         let follower = HubFollower { next: follower, hub: hub.clone() };
-        let unread = |fault: ViewsFault| GatewayFault::Io { path: files.views(), why: fault.to_string() };
         let followed = FollowedFile { path: files.views(), progress: progress.clone() };
-        let past = ViewsPast::new(Box::new(followed), ledger.clone(), &topic_id).map_err(unread)?;
+        let past = ViewsPast::new(Box::new(followed), ledger.clone(), &topic_id)
+            .map_err(|fault| views::unusable(&files.views(), fault))?;
         let entries = behind(progress.applied())?;
         let mut setup = Setup::new(log, last_timestamp, Box::new(RealWorld::default()))
             .followed_by(Box::new(follower))
             .remembered_by(Box::new(past));
         setup.waiting_max = opening.waiting_max;
-        setup.promotion = opening.promotion;
+        setup.promotion = opening.promotion.clone();
         setup.approval_wait_s = opening.approval_wait_s;
         setup.asks_first = opening.asks_first;
-        if let Some(observer) = opening.observer {
-            setup = setup.observed_by(observer);
+        if let Some(observer) = &opening.observer {
+            setup = setup.observed_by(observer.clone());
         }
         let entries = entries.map(|entry| entry.map_err(|fault| EngineFault::BadLedger(fault.to_string())));
-        let engine = EngineHandle::start(setup, entries).map_err(GatewayFault::Engine)?;
-        if let Some(epoch) = backup::epoch_to_begin(&files)? {
+        let engine = EngineHandle::start(setup, entries).map_err(|fault| match progress.damage() {
+            Some(why) => GatewayFault::DamagedViews { path: files.views(), why },
+            None => GatewayFault::Engine(fault),
+        })?;
+        if let Some(epoch) = backup::epoch_to_begin(files)? {
             engine.begin_epoch_and_wait(epoch).map_err(GatewayFault::Engine)?;
-            backup::epoch_is_recorded(&files)?;
+            backup::epoch_is_recorded(files)?;
         }
         if let Some(epoch) = epoch {
             // INVARIANT (a lost restriction fails closed): what took something away is forgotten with the rest, and nothing
@@ -234,7 +254,7 @@ impl Gateway {
         let snapshots = snapshots();
         Ok(Self {
             engine,
-            files,
+            files: files.clone(),
             ledger,
             keeping,
             sharing,
@@ -247,7 +267,7 @@ impl Gateway {
             hub,
             views: progress,
             views_thread: Mutex::new(Some(thread)),
-            _lock: lock,
+            lock: None,
         })
     }
 
@@ -374,9 +394,7 @@ impl Gateway {
         self.engine.stop();
         // The writer has let go of its end of the line, so the thread ends when all is applied.
         let thread = self.views_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
+        drop(thread);
     }
 
     /// Decides what is in line, and leaves a checkpoint of the very end, and a snapshot to start from. The workspace

@@ -1,5 +1,7 @@
 //! Starts: who holds the workspace, what stops one, and what is known again after it.
 
+mod damage;
+
 use std::fs;
 use std::path::Path;
 

@@ -8,6 +8,7 @@
 
 mod catching_up;
 mod mending;
+mod trouble;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,10 +21,12 @@ use super::snapshots::Snapshots;
 use super::{Files, GatewayFault};
 use crate::ledger::{Entry, Follower, Head, Notice, OpenFault, RunningHash, Source};
 use crate::limits;
-use crate::os::files::{inode, is_empty, may_read};
+use crate::os::files::inode;
 use crate::views::{FollowedViews, Reader, Views, ViewsFault, beside};
-use catching_up::{catch_up, is_less_work};
+use catching_up::{catch_up, is_less_work, say_if_doubled};
+pub(super) use catching_up::{give_up, unusable};
 use mending::Mending;
+pub(super) use trouble::{Trouble, trouble};
 
 /// Hands entries on, and to the thread that applies them.
 pub(super) struct ViewsFollower<F> {
@@ -81,6 +84,8 @@ struct State {
     opening: u64,
     /// Those that are written to.
     files: Own,
+    /// What a question met that finds the file damaged. It is made again before anything more is written to it.
+    damage: Option<String>,
 }
 
 /// Which files the views are in: the file itself, its journal, and the index of that. Whoever has them open goes on with
@@ -125,6 +130,19 @@ impl ViewsProgress {
     /// Which opening of the file it is that follows; another number after the views were mended.
     pub fn opening(&self) -> u64 {
         self.lock().opening
+    }
+
+    /// Why the file has to be made again although it is written to.
+    pub(super) fn damage(&self) -> Option<String> {
+        self.lock().damage.clone()
+    }
+
+    /// Notes damage in the file of that opening; another file has taken its place if that is not the last one.
+    fn is_damaged(&self, opening: u64, why: &str) {
+        let mut state = self.lock();
+        if state.opening == opening {
+            state.damage.get_or_insert_with(|| why.to_owned());
+        }
     }
 
     /// Waits until queries see an entry, so that one made right after a reply finds its decision. False if they
@@ -175,6 +193,7 @@ impl ViewsProgress {
         state.fault = None;
         state.opening += 1;
         state.files = files;
+        state.damage = None;
         let handed = state.handed;
         drop(state);
         self.moved.notify_all();
@@ -208,7 +227,20 @@ impl ViewsProgress {
 pub(super) struct Following {
     pub(super) feed: Sender<Vec<Entry>>,
     pub(super) progress: Arc<ViewsProgress>,
-    pub(super) thread: JoinHandle<()>,
+    pub(super) thread: ViewsThread,
+}
+
+/// The thread that applies entries, until nobody hands any over. Whoever lets go of it may have the file deleted: nothing
+/// writes to it after that.
+#[derive(Debug)]
+pub(super) struct ViewsThread(Option<JoinHandle<()>>);
+
+impl Drop for ViewsThread {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// What is known of the past is in the file that the views are written to now.
@@ -229,40 +261,10 @@ impl FollowedViews for FollowedFile {
     fn open(&self) -> Result<Reader, ViewsFault> {
         Reader::open(&self.path)
     }
-}
 
-/// Why nobody could open the views now, though they follow. A file that somebody deleted or replaced goes on to be written,
-/// and whatever has it open sees every entry. One that was emptied is read by nobody.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
-    Gone,
-    /// What is in the file alone is old, or no longer fits together.
-    JournalGone,
-    Unreadable(String),
-}
-
-impl std::fmt::Display for Trouble {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Gone => f.write_str("memory/views.db was deleted, replaced or emptied while in use"),
-            Self::JournalGone => {
-                f.write_str("memory/views.db-wal or -shm was deleted or replaced while in use")
-            }
-            Self::Unreadable(why) => write!(f, "memory/views.db cannot be read: {why}"),
-        }
+    fn is_damaged(&self, opening: u64, why: &str) {
+        self.progress.is_damaged(opening, why);
     }
-}
-
-pub(super) fn trouble(path: &Path, progress: &ViewsProgress) -> Option<Trouble> {
-    let (own, found) = (progress.lock().files, Own::at(path));
-    if found.views != own.views || is_empty(path) {
-        return Some(Trouble::Gone);
-    }
-    if found.beside != own.beside {
-        return Some(Trouble::JournalGone);
-    }
-    // Asked and not opened: closing a file gives up every lock that SQLite has on it in this process.
-    may_read(path).err().map(|error| Trouble::Unreadable(error.to_string()))
 }
 
 /// Brings the views up to `head`, rebuilding them where they are missing, damaged, of another ledger or far behind, and
@@ -299,7 +301,7 @@ pub(super) fn follow(
         .name("views".into())
         .spawn(move || apply_all(views, &work, &mending, snapshots))
         .map_err(|error| GatewayFault::Io { path: files.views(), why: error.to_string() })?;
-    Ok(Following { feed, progress, thread })
+    Ok(Following { feed, progress, thread: ViewsThread(Some(thread)) })
 }
 
 /// Is the last entry that the views hold the ledger's? If not the ledger has lost it: views take nothing in before it is
@@ -360,12 +362,14 @@ fn apply_all(mut views: Views, work: &Receiver<Vec<Entry>>, mending: &Mending, m
         };
         if let Some(why) = why {
             drop(entries);
-            match mending.mend(views, why, trouble == Some(Trouble::JournalGone), work) {
+            let anew = matches!(trouble, Some(Trouble::JournalGone | Trouble::Damaged(_)));
+            match mending.mend(views, why, anew, work) {
                 Some(mended) => views = mended,
                 // The next start brings them up.
                 None => return,
             }
         }
+        say_if_doubled(&mut views);
         let applied = views.applied().map_or(0, |(sequence, _)| sequence);
         progress.set(|state| state.applied = applied);
         snapshots.reached(applied);

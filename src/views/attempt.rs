@@ -4,14 +4,19 @@
 //! those of whoever was refused first, and what lists show is the latest attempt of that one. What somebody else was
 //! refused for under its id is an attempt of its own, and never how the handoff stands.
 
+mod lists;
+mod terms;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::event::Seen;
 use super::fault::ViewsFault;
 use super::status;
+use super::sum::Sum;
 use super::words::Words;
 use crate::ledger::Entry;
 use crate::proof::from_hex;
+use lists::{AGENTS, CODES, replace};
 
 /// An attempt, with what its handoff's row says.
 #[derive(Debug)]
@@ -22,6 +27,8 @@ pub(super) struct Held {
     is_new: bool,
     /// Accepted by an event that is not saved yet.
     newly_accepted: bool,
+    /// What its rows are in the sum of claims as they stand in the file.
+    saved: Sum,
     head: Head,
     row: Attempt,
 }
@@ -105,6 +112,10 @@ impl Held {
         ([*source, *target], *route)
     }
 
+    pub(super) fn is_created_by(&self, sequence: i64) -> bool {
+        self.row.created == sequence
+    }
+
     pub(super) fn is_of(&self, stream_id: &str) -> bool {
         self.stream_id == stream_id
     }
@@ -121,7 +132,9 @@ impl Held {
             store.prepare_cached(ATTEMPT)?.query_row((head.handoff, attempt), Attempt::read).optional()?;
         let Some(row) = row else { return Ok(Err(Some(head))) };
         let (stream_id, handoff_id) = (stream_id.to_owned(), handoff_id.to_owned());
-        Ok(Ok(Self { stream_id, handoff_id, is_new: false, newly_accepted: false, head, row }))
+        let saved = Sum::default();
+        let held = Self { stream_id, handoff_id, is_new: false, newly_accepted: false, saved, head, row };
+        Ok(Ok(Self { saved: held.sum(), ..held }))
     }
 
     /// A new attempt, with what its `task.created` says.
@@ -162,6 +175,10 @@ impl Held {
             fallback,
         };
         let own = Owner { source: row.listed.source, correlation };
+        let mut saved = Sum::default();
+        if let Some(head) = &head {
+            saved.put(head.term(handoff_id));
+        }
         let head = match head {
             Some(head) => {
                 let speaks = head.accepted.is_none() && head.owner == own;
@@ -178,7 +195,7 @@ impl Held {
             },
         };
         let (stream_id, handoff_id) = (seen.stream_id.to_owned(), handoff_id.to_owned());
-        Ok(Self { stream_id, handoff_id, is_new: true, newly_accepted: false, head, row })
+        Ok(Self { stream_id, handoff_id, is_new: true, newly_accepted: false, saved, head, row })
     }
 
     /// What an event in the attempt's stream changes.
@@ -227,9 +244,7 @@ impl Held {
             row.update(store)?;
         }
         if self.newly_accepted && row.message_id.is_some() {
-            store
-                .prepare_cached("UPDATE correlations SET mentions = mentions + 1 WHERE correlation = ?1")?
-                .execute([row.correlation])?;
+            words.mentioned(store, row.correlation)?;
         }
         let shown = head.current == row.created;
         if self.is_new && head.handoff == row.created {
@@ -273,6 +288,7 @@ impl Held {
         if shown && head.listed != row.listed {
             self.list_anew(store, words)?;
         }
+        words.claims.replace(self.saved, self.sum());
         Ok(())
     }
 
@@ -285,35 +301,6 @@ impl Held {
         let (before, now) = (words.each(store, before.codes)?, words.each(store, now.codes)?);
         replace(store, CODES, &before, &now, *handoff)
     }
-}
-
-/// Statements that take a handoff from a list, and that put it on one.
-type TakeAndPut = [&'static str; 2];
-
-const AGENTS: TakeAndPut = [
-    "DELETE FROM handoff_agents WHERE agent = ?1 AND handoff = ?2",
-    "INSERT OR IGNORE INTO handoff_agents (agent, handoff) VALUES (?1, ?2)",
-];
-
-const CODES: TakeAndPut = [
-    "DELETE FROM handoff_codes WHERE code = ?1 AND handoff = ?2",
-    "INSERT OR IGNORE INTO handoff_codes (code, handoff) VALUES (?1, ?2)",
-];
-
-fn replace(
-    store: &Connection,
-    [take, put]: TakeAndPut,
-    before: &[i64],
-    now: &[i64],
-    handoff: i64,
-) -> Result<(), ViewsFault> {
-    for gone in before.iter().filter(|word| !now.contains(word)) {
-        store.prepare_cached(take)?.execute((gone, handoff))?;
-    }
-    for new in now.iter().filter(|word| !before.contains(word)) {
-        store.prepare_cached(put)?.execute((new, handoff))?;
-    }
-    Ok(())
 }
 
 impl Head {

@@ -2,10 +2,9 @@
 //!
 //! A claim that is not found here may still be in entries that are not applied yet; whoever asks knows those.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
-use super::fault::{ViewsFault, damaged};
-use super::filter::LAST;
+use super::fault::ViewsFault;
 use super::rows::{digest, list, one, time};
 use crate::proof::to_hex;
 
@@ -70,38 +69,27 @@ pub struct KeyClaim {
     pub handoff_id: String,
 }
 
+// A row that is found and leads to none is a fault, and not a name that nobody claimed: hence the left joins, whose nulls
+// cannot be read as what they should be.
 pub(super) const HANDOFF: &str = "SELECT (SELECT text FROM words WHERE id = a.source),
     (SELECT correlation_id FROM correlations WHERE correlation = a.correlation),
     (SELECT text FROM words WHERE id = a.target), a.parent, h.attempts, a.accepted, a.attempt,
     (SELECT text FROM words WHERE id = a.decision), (SELECT time FROM entries WHERE sequence = a.decided),
     (SELECT text FROM words WHERE id = a.gates), (SELECT text FROM words WHERE id = a.policy), a.decided,
     a.running_hash
-    FROM handoffs h CROSS JOIN attempts a ON a.created = coalesce(h.accepted, h.handoff)
+    FROM handoffs h LEFT JOIN attempts a ON a.created = coalesce(h.accepted, h.handoff)
     WHERE h.handoff_id = ?1";
 
 pub(super) const KEY: &str = "SELECT a.content_digest, h.handoff_id
-    FROM attempts a CROSS JOIN handoffs h ON h.handoff = a.handoff
+    FROM attempts a LEFT JOIN handoffs h ON h.handoff = a.handoff
     WHERE a.accepted = 1 AND a.source = (SELECT id FROM words WHERE text = ?1) AND a.idempotency_key = ?2
     ORDER BY a.created DESC LIMIT 1";
 
 pub(super) const MESSAGE: &str = "SELECT h.handoff_id
-    FROM attempts a CROSS JOIN handoffs h ON h.handoff = a.handoff
+    FROM attempts a LEFT JOIN handoffs h ON h.handoff = a.handoff
     WHERE a.accepted = 1 AND a.message_id = ?1 ORDER BY a.created DESC LIMIT 1";
 
 pub(super) const MENTIONS: &str = "SELECT mentions FROM correlations WHERE correlation_id = ?1";
-
-/// All names. All but mentions, which are few, are each read from one index and nothing else.
-pub(super) const NAMES: [&str; 6] = [
-    "SELECT handoff_id FROM handoffs INDEXED BY sqlite_autoindex_handoffs_1",
-    "SELECT idempotency_key, source FROM attempts INDEXED BY attempts_by_key
-     WHERE accepted = 1 AND source IS NOT NULL AND idempotency_key IS NOT NULL",
-    "SELECT message_id FROM attempts INDEXED BY attempts_by_message
-     WHERE accepted = 1 AND message_id IS NOT NULL",
-    "SELECT (SELECT correlation_id FROM correlations c WHERE c.correlation = a.correlation)
-     FROM attempts a INDEXED BY attempts_by_message WHERE accepted = 1 AND message_id IS NOT NULL",
-    "SELECT message_id, caller FROM messages INDEXED BY sqlite_autoindex_messages_1",
-    "SELECT task_id FROM asked INDEXED BY sqlite_autoindex_asked_1",
-];
 
 impl<'c> Claims<'c> {
     pub(super) fn store(&self) -> &'c Connection {
@@ -157,69 +145,4 @@ impl<'c> Claims<'c> {
     pub fn mentions(&self, correlation_id: &str) -> Result<u32, ViewsFault> {
         Ok(one(self.store, MENTIONS, [correlation_id], |row| row.get(0))?.unwrap_or(0))
     }
-
-    /// How many names there may be, at most.
-    pub fn names_max(&self) -> Result<u64, ViewsFault> {
-        // Three entries make a decision, which claims four names at most. Where there are many messages the filter
-        // grows.
-        let last: u64 = one(self.store, LAST, [], |row| row.get(0))?.unwrap_or(0);
-        Ok(last / 3 * 4 + 4)
-    }
-
-    /// Tells every name that a claim was made on.
-    pub fn names(&self, tell: &mut dyn FnMut(Claimed<'_>)) -> Result<(), ViewsFault> {
-        let moment = self.store.unchecked_transaction()?;
-        let [handoffs, keys, messages, cycles, said, asked] = NAMES;
-        each(&moment, handoffs, &mut |_, handoff_id| {
-            tell(Claimed::Handoff(handoff_id));
-            Ok(())
-        })?;
-        each_of_word(&moment, keys, &mut |source_agent, idempotency_key| {
-            tell(Claimed::Key { source_agent, idempotency_key });
-        })?;
-        each(&moment, messages, &mut |_, message_id| {
-            tell(Claimed::Message(message_id));
-            Ok(())
-        })?;
-        each(&moment, cycles, &mut |_, correlation_id| {
-            tell(Claimed::Cycle(correlation_id));
-            Ok(())
-        })?;
-        each_of_word(&moment, said, &mut |caller, message_id| tell(Claimed::Said { caller, message_id }))?;
-        each(&moment, asked, &mut |_, task_id| {
-            tell(Claimed::Asked(task_id));
-            Ok(())
-        })
-    }
-}
-
-/// Each row of a statement, with the word that it belongs to and the text that it begins with. The index is in the
-/// order of words, so each is looked up once.
-fn each_of_word(store: &Connection, sql: &str, tell: &mut dyn FnMut(&str, &str)) -> Result<(), ViewsFault> {
-    let mut word: (i64, String) = (0, String::new());
-    each(store, sql, &mut |row, text| {
-        let number = row.get(1)?;
-        if word.0 != number {
-            let found: Option<String> =
-                one(store, "SELECT text FROM words WHERE id = ?1", [number], |row| row.get(0))?;
-            word = (number, found.ok_or_else(|| damaged("a word is missing"))?);
-        }
-        tell(&word.1, text);
-        Ok(())
-    })
-}
-
-/// Each row of a statement, with the text that it begins with.
-fn each(
-    store: &Connection,
-    sql: &str,
-    tell: &mut dyn FnMut(&Row<'_>, &str) -> Result<(), ViewsFault>,
-) -> Result<(), ViewsFault> {
-    let mut statement = store.prepare(sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let text = row.get_ref(0)?.as_str().map_err(damaged)?;
-        tell(row, text)?;
-    }
-    Ok(())
 }

@@ -85,7 +85,7 @@ fn made_again(topic_id: &str, entries: impl IntoIterator<Item = Entry>) -> Resul
     store::migrate(&mut connection, topic_id)?;
     let applied = store::applied(&connection, topic_id)?;
     store::begin_rebuild(&mut connection)?;
-    let mut views = Views { connection, applied, words: Words::default() };
+    let mut views = Views { connection, applied, words: Words::default(), doubled: None };
     let mut entries = entries.into_iter().peekable();
     while entries.peek().is_some() {
         views.apply(entries.by_ref().take(limits::VIEW_REBUILD_ENTRIES))?;

@@ -8,6 +8,7 @@ use super::event::{Seen, document, handoff_stream};
 use super::fault::ViewsFault;
 use super::messages;
 use super::runs::Runs;
+use super::sum::Sum;
 use super::tally::Tally;
 use super::words::Words;
 use crate::ledger::{Entry, RunningHash};
@@ -18,6 +19,8 @@ use crate::timestamp::Timestamp;
 pub(super) struct Applied {
     pub(super) sequence: u64,
     pub(super) running_hash: String,
+    /// Of what the look-ups of claims rest on.
+    pub(super) claims: Sum,
 }
 
 /// Follows the ledger.
@@ -31,13 +34,16 @@ pub(super) struct Follower<'t> {
     /// Of the entry before, if there was one.
     last: Option<RunningHash>,
     held: Option<Held>,
+    /// The first entry that created an attempt which there was already.
+    doubled: Option<u64>,
     tally: Tally,
     runs: Runs,
 }
 
 impl<'t> Follower<'t> {
     pub(super) fn new(store: &'t Connection, words: &'t mut Words, applied: Applied) -> Self {
-        Self { store, words, applied, last: None, held: None, tally: Tally::default(), runs: Runs::default() }
+        let (tally, runs) = (Tally::default(), Runs::default());
+        Self { store, words, applied, last: None, held: None, doubled: None, tally, runs }
     }
 
     pub(super) fn entry(&mut self, entry: &Entry) -> Result<(), ViewsFault> {
@@ -74,6 +80,9 @@ impl<'t> Follower<'t> {
         self.take_up(&seen, sequence, correlation)?;
         let (stream, attempt) = match &mut self.held {
             Some(held) if held.is_of(seen.stream_id) => {
+                if seen.kind == "task.created" && !held.is_created_by(sequence) {
+                    self.doubled.get_or_insert(entry.sequence);
+                }
                 held.event(self.store, self.words, &seen, entry, sequence)?;
                 (held.handoff(), Some(held.number()))
             }
@@ -117,19 +126,25 @@ impl<'t> Follower<'t> {
         Ok(())
     }
 
-    /// Writes what is still held, and how far the tables have come.
-    pub(super) fn finish(mut self) -> Result<Applied, ViewsFault> {
+    /// Writes what is still held, and how far the tables have come. Says that, and the first entry that created what there
+    /// was already.
+    pub(super) fn finish(mut self) -> Result<(Applied, Option<u64>), ViewsFault> {
         if let Some(held) = self.held.take() {
             held.save(self.store, self.words)?;
         }
         self.tally.save(self.store)?;
         self.runs.save(self.store)?;
+        self.applied.claims.add(std::mem::take(&mut self.words.claims));
         if let Some(last) = self.last {
             self.applied.running_hash = last.to_string();
             self.store
-                .prepare_cached("UPDATE applied SET sequence = ?1, running_hash = ?2")?
-                .execute((self.applied.sequence, &self.applied.running_hash))?;
+                .prepare_cached("UPDATE applied SET sequence = ?1, running_hash = ?2, claims = ?3")?
+                .execute((
+                    self.applied.sequence,
+                    &self.applied.running_hash,
+                    self.applied.claims.to_column(),
+                ))?;
         }
-        Ok(self.applied)
+        Ok((self.applied, self.doubled))
     }
 }

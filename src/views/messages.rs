@@ -2,6 +2,7 @@
 //!
 //! Only the gateway's own stream is believed: in the stream of a handoff anybody who has a part in it may say anything.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
 use super::attempt::digest_to_store;
@@ -10,6 +11,7 @@ use super::event::Seen;
 use super::fault::{ViewsFault, damaged};
 use super::reader::Reader;
 use super::rows::{digest, one};
+use super::sum::{self, Of, Sum, Term};
 use super::words::{Words, number_of};
 use crate::json::Value;
 use crate::limits;
@@ -86,41 +88,62 @@ pub(super) fn take(
     let (asked, handoff_id, attempt) = (text("a2a.task"), text("a2a.handoff"), number("a2a.attempt"));
     if let (Some(caller), Some(message_id)) = (text("a2a.caller"), seen.text("message_id")) {
         let caller = words.number(store, caller)?;
-        store
+        let content = digest_to_store(text("a2a.content").or(Some("")));
+        let inserted = store
             .prepare_cached(
                 "INSERT OR IGNORE INTO messages (said, caller, message_id, content, asked, handoff_id, attempt)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
-            .execute(rusqlite::params![
-                sequence,
-                caller,
-                message_id,
-                digest_to_store(text("a2a.content").or(Some(""))),
-                asked,
-                handoff_id,
-                attempt,
-            ])?;
+            .execute(rusqlite::params![sequence, caller, message_id, content, asked, handoff_id, attempt])?;
+        if inserted > 0 {
+            let (said, caller) = (ValueRef::Integer(sequence), ValueRef::Integer(caller));
+            let values = [said, caller, sum::text(Some(message_id)), ValueRef::from(&content)];
+            let led_to = [sum::text(asked), sum::text(handoff_id), sum::number(attempt)];
+            words.claims.put(Term::of(Of::Message, values.into_iter().chain(led_to)));
+        }
         if let (Some(asked), Some(context_id)) = (asked, text("a2a.context")) {
             let open = words.number(store, AskedState::Open.as_str())?;
-            store
+            let inserted = store
                 .prepare_cached(
                     "INSERT OR IGNORE INTO asked (began, task_id, caller, context_id, state, updated)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?1)",
                 )?
                 .execute((sequence, asked, caller, context_id, open))?;
+            if inserted > 0 {
+                words.claims.add(sum_of_asked(store, asked)?);
+            }
         }
     }
     if let (Some(asked), Some(state)) = (asked, text("a2a.state")) {
         let state = words.number(store, state)?;
+        let before = sum_of_asked(store, asked)?;
         store
             .prepare_cached(
                 "UPDATE asked SET state = ?2, handoff_id = ?3, attempt = ?4, decided = ?5, updated = ?6
                  WHERE task_id = ?1",
             )?
             .execute((asked, state, handoff_id, attempt, number("a2a.decided"), sequence))?;
+        words.claims.replace(before, sum_of_asked(store, asked)?);
     }
     Ok(())
 }
+
+/// What a task without a TaskSpec is in the sum of claims, as it stands in the file; nothing if there is none.
+fn sum_of_asked(store: &Connection, task_id: &str) -> Result<Sum, ViewsFault> {
+    let term = one(store, ASKED_ROW, [task_id], |row| {
+        (0..9).try_fold(Term::new(Of::Asked), |term, column| Ok(term.with(row.get_ref(column)?)))
+    })?;
+    let mut sum = Sum::default();
+    if let Some(term) = term {
+        sum.put(term);
+    }
+    Ok(sum)
+}
+
+/// As it is summed up: see `names.rs`.
+pub(super) const ASKED_ROW: &str =
+    "SELECT began, task_id, caller, context_id, state, handoff_id, attempt, decided,
+    updated FROM asked WHERE task_id = ?1";
 
 pub(super) const SAID: &str = "SELECT content, asked, handoff_id, attempt FROM messages
     WHERE caller = (SELECT id FROM words WHERE text = ?1) AND message_id = ?2";

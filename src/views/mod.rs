@@ -9,8 +9,8 @@
 //! deleted at any time.
 //!
 //! Deliberately absent: the text of entries (the ledger has it) but for the few of `acts.rs`, and any judgement. What cannot be read back is
-//! never mended, only rebuilt. SQLite keeps no checksums: a flipped bit inside a row is found by comparing with
-//! the ledger, not by opening the file.
+//! never mended, only rebuilt. SQLite keeps no checksums: a flipped bit in what claims rest on is found by the sum of it
+//! when names are told (`names.rs`), one elsewhere by comparing with the ledger.
 
 mod acts;
 mod attempt;
@@ -23,6 +23,7 @@ mod filter;
 mod follow;
 mod follows;
 mod messages;
+mod names;
 mod query;
 mod reader;
 mod rows;
@@ -30,6 +31,7 @@ mod runs;
 mod standing;
 mod status;
 mod store;
+mod sum;
 mod tally;
 mod tasks;
 mod words;
@@ -65,6 +67,8 @@ pub struct Views {
     connection: Connection,
     applied: Applied,
     words: Words,
+    /// The first entry that created an attempt which there was already.
+    doubled: Option<u64>,
 }
 
 impl Views {
@@ -77,7 +81,7 @@ impl Views {
         let mut connection = store::connect(path)?;
         store::migrate(&mut connection, topic_id)?;
         let applied = store::applied(&connection, topic_id)?;
-        Ok(Self { connection, applied, words: Words::default() })
+        Ok(Self { connection, applied, words: Words::default(), doubled: None })
     }
 
     /// Deletes whatever is there and starts empty.
@@ -145,9 +149,16 @@ impl Views {
         for entry in entries {
             follower.entry(entry.borrow())?;
         }
-        let applied = follower.finish()?;
+        let (applied, doubled) = follower.finish()?;
         transaction.commit()?;
+        self.doubled = self.doubled.or(doubled);
         Ok(applied)
+    }
+
+    /// The first entry applied since this was asked that creates an attempt which there was already: the ledger decides
+    /// something twice. The tables take it as one more event of that attempt.
+    pub fn take_doubled(&mut self) -> Option<u64> {
+        self.doubled.take()
     }
 
     /// What has been claimed, as far as it is applied.

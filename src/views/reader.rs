@@ -24,6 +24,9 @@ pub trait FollowedViews: Send {
     fn opening(&self) -> u64;
 
     fn open(&self) -> Result<Reader, ViewsFault>;
+
+    /// A reader of that opening has met damage: the file has to be made again.
+    fn is_damaged(&self, opening: u64, why: &str);
 }
 
 /// A connection that reads. Each answer is of one moment, and the writer goes on meanwhile.

@@ -9,11 +9,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use super::fault::{Rebuild, ViewsFault, damaged};
 use super::follow::Applied;
+use super::sum::Sum;
 use crate::ledger::RunningHash;
 use crate::limits;
 
 /// Each brings a file from the version before it to its own; the first is version 1. Never changed, only added.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("schema_001.sql"),
     include_str!("schema_002.sql"),
     include_str!("schema_003.sql"),
@@ -21,6 +22,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("schema_005.sql"),
     include_str!("schema_006.sql"),
     include_str!("schema_007.sql"),
+    include_str!("schema_008.sql"),
 ];
 
 /// What marks a file as ours ("hofd").
@@ -117,10 +119,13 @@ pub(super) fn version(connection: &Connection) -> Result<i64, ViewsFault> {
 
 /// How far the tables have come, if they follow this topic and are whole.
 pub(super) fn applied(connection: &Connection, topic_id: &str) -> Result<Applied, ViewsFault> {
-    let (follows, sequence, running_hash, rebuilding) = connection.query_row(
-        "SELECT topic_id, sequence, running_hash, rebuilding FROM applied",
+    let (follows, sequence, running_hash, rebuilding, claims) = connection.query_row(
+        "SELECT topic_id, sequence, running_hash, rebuilding, claims FROM applied",
         [],
-        |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, row.get(2)?, row.get::<_, bool>(3)?)),
+        |row| {
+            let rebuilding: bool = row.get(3)?;
+            Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, row.get(2)?, rebuilding, row.get(4)?))
+        },
     )?;
     if follows != topic_id {
         return Err(ViewsFault::NeedsRebuild(Rebuild::Foreign { topic_id: follows }));
@@ -136,7 +141,7 @@ pub(super) fn applied(connection: &Connection, topic_id: &str) -> Result<Applied
     if last.unwrap_or(0) != sequence {
         return Err(damaged("it does not hold the entries that it says it holds"));
     }
-    Ok(Applied { sequence, running_hash })
+    Ok(Applied { sequence, running_hash, claims: Sum::from_column(claims) })
 }
 
 /// The tables and indexes that there are.

@@ -3,6 +3,7 @@
 mod cases;
 mod claims;
 mod compare;
+mod damage;
 mod files;
 mod history;
 mod plans;

@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 
 use super::fault::{ViewsFault, damaged};
 use super::rows::one;
+use super::sum::{Of, Sum, Term, text};
 use crate::limits;
 
 /// The words that were used lately, with their numbers.
@@ -16,6 +18,9 @@ use crate::limits;
 pub(super) struct Words {
     numbers: HashMap<String, i64>,
     correlation: Option<(String, i64)>,
+    /// What was changed in this transaction of what the look-ups of claims rest on. Here, because everybody who changes some
+    /// of it numbers words.
+    pub(super) claims: Sum,
 }
 
 impl Words {
@@ -28,7 +33,9 @@ impl Words {
             Some(number) => number,
             None => {
                 store.prepare_cached("INSERT INTO words (text) VALUES (?1)")?.execute([word])?;
-                store.last_insert_rowid()
+                let number = store.last_insert_rowid();
+                self.claims.put(Term::of(Of::Word, [ValueRef::Integer(number), text(Some(word))]));
+                number
             }
         };
         // Senders choose some of these words, so what is kept at hand has a bound.
@@ -86,6 +93,7 @@ impl Words {
                         "INSERT INTO correlations (correlation, correlation_id, mentions) VALUES (?1, ?2, 0)",
                     )?
                     .execute((sequence, correlation_id))?;
+                self.claims.put(cycle(sequence, correlation_id, 0));
                 sequence
             }
         };
@@ -93,10 +101,26 @@ impl Words {
         Ok(number)
     }
 
+    /// One more mention was accepted in a correlation id.
+    pub(super) fn mentioned(&mut self, store: &Connection, correlation: i64) -> Result<(), ViewsFault> {
+        const ONE_MORE: &str = "UPDATE correlations SET mentions = mentions + 1 WHERE correlation = ?1
+            RETURNING correlation_id, mentions";
+        let (correlation_id, mentions): (String, i64) =
+            store.prepare_cached(ONE_MORE)?.query_row([correlation], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        self.claims.take(cycle(correlation, &correlation_id, mentions - 1));
+        self.claims.put(cycle(correlation, &correlation_id, mentions));
+        Ok(())
+    }
+
     /// Forgets what is at hand, because the numbers may have been given back.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
+}
+
+fn cycle(correlation: i64, correlation_id: &str, mentions: i64) -> Term {
+    let id = text(Some(correlation_id));
+    Term::of(Of::Correlation, [ValueRef::Integer(correlation), id, ValueRef::Integer(mentions)])
 }
 
 pub(super) const WORD: &str = "SELECT id FROM words WHERE text = ?1";

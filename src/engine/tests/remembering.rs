@@ -56,6 +56,10 @@ impl FollowedViews for Followed {
     fn open(&self) -> Result<Reader, ViewsFault> {
         Reader::open(&self.file)
     }
+
+    fn is_damaged(&self, _opening: u64, why: &str) {
+        panic!("{why}");
+    }
 }
 
 /// An engine that keeps nothing in memory that the views have.

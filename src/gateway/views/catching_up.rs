@@ -6,7 +6,7 @@ use super::super::GatewayFault;
 use crate::engine::EngineFault;
 use crate::ledger::{EntriesFault, Entry, Source};
 use crate::limits;
-use crate::views::{Views, ViewsFault};
+use crate::views::{Rebuild, Views, ViewsFault, delete};
 
 /// Opens the views and applies what they lack, through entry `through`. Views that are missing, damaged, of another ledger
 /// or not near (told what they have and what they should) are made again. `go_on` hears how many entries of how many are done, and whether it ends there is its to say.
@@ -18,7 +18,7 @@ pub(super) fn catch_up(
     is_near: impl Fn(u64, u64) -> bool,
     go_on: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Views, GatewayFault> {
-    let fault = |fault: ViewsFault| GatewayFault::Io { path: path.to_owned(), why: fault.to_string() };
+    let fault = |fault| unusable(path, fault);
     // Entries one by one; the first that cannot be read ends them, and is told afterwards.
     let mut unread = None;
     let mut entries = |from: u64, unread: &mut Option<EntriesFault>| -> Result<Vec<Entry>, GatewayFault> {
@@ -57,12 +57,38 @@ pub(super) fn catch_up(
     while unread.is_none() {
         let next = views.applied().map_or(1, |(sequence, _)| sequence + 1);
         if next > through {
+            say_if_doubled(&mut views);
             return Ok(views);
         }
         let chunk = entries(next, &mut unread)?;
         views.apply(chunk).map_err(fault)?;
     }
     Err(unread.map_or_else(|| GatewayFault::Engine(EngineFault::Stopped), GatewayFault::Unread))
+}
+
+/// Why the views are of no use; whether they have to be made again is for who opens them to see.
+pub(in crate::gateway) fn unusable(path: &Path, fault: ViewsFault) -> GatewayFault {
+    let path = path.to_owned();
+    match fault {
+        ViewsFault::NeedsRebuild(Rebuild::Damaged(why)) => GatewayFault::DamagedViews { path, why },
+        fault => GatewayFault::Io { path, why: fault.to_string() },
+    }
+}
+
+/// Deletes views whose damage was met behind their opening, so that the next opening makes them again.
+pub(in crate::gateway) fn give_up(path: &Path, why: &str) -> Result<(), GatewayFault> {
+    tracing::warn!(file = %path.display(), why, "the views are damaged; they are made again from the ledger");
+    delete(path).map_err(|fault| unusable(path, fault))
+}
+
+/// Nothing is done about it, for the ledger is what it is; but nobody should have to find it by accident.
+pub(super) fn say_if_doubled(views: &mut Views) {
+    if let Some(entry) = views.take_doubled() {
+        tracing::error!(
+            entry,
+            "the ledger creates an attempt that it had created before: something was decided twice; see `handoffd audit verify`"
+        );
+    }
 }
 
 fn reached(views: &Views) -> u64 {

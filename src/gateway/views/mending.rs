@@ -10,10 +10,10 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::super::GatewayFault;
-use super::{Own, ViewsProgress, catch_up};
+use super::{Own, ViewsProgress, catch_up, unusable};
 use crate::ledger::{Entry, Source};
 use crate::limits;
-use crate::views::{Views, ViewsFault, delete};
+use crate::views::{Views, delete};
 
 /// What it takes.
 pub(super) struct Mending {
@@ -41,7 +41,11 @@ impl Mending {
             while work.try_recv().is_ok() {}
             match self.begin_anew(&mut anew).and_then(|()| self.bring_up()) {
                 Ok(views) => return Some(views),
-                Err(fault) => why = fault.to_string(),
+                Err(fault) => {
+                    // Opened as if it were whole, and of no use when it is written to.
+                    anew |= matches!(fault, GatewayFault::DamagedViews { .. });
+                    why = fault.to_string();
+                }
             }
             if !self.progress.rest(Duration::from_millis(pause_ms)) {
                 return None;
@@ -72,9 +76,7 @@ impl Mending {
                 Ok(handed) => {
                     let rest = self.ledger.entries(through + 1, handed).map_err(GatewayFault::Unread)?;
                     let rest = rest.collect::<Result<Vec<_>, _>>().map_err(GatewayFault::Unread)?;
-                    let io =
-                        |why: ViewsFault| GatewayFault::Io { path: self.path.clone(), why: why.to_string() };
-                    views.apply(rest).map_err(io)?;
+                    views.apply(rest).map_err(|fault| unusable(&self.path, fault))?;
                     return Ok(views);
                 }
                 Err(handed) => through = handed,

@@ -149,23 +149,30 @@ fn a_file_that_is_of_no_use_is_noticed_and_can_be_made_anew() {
     check("ahead of itself", &|path| sql(path, "UPDATE applied SET sequence = sequence + 1"), "damaged");
     check("behind itself", &|path| sql(path, "DELETE FROM entries WHERE sequence > 9"), "damaged");
     check("of another program", &|path| sql(path, "PRAGMA application_id = 7"), "another program");
-    check("newer", &|path| sql(path, "PRAGMA user_version = 99"), "of version 99, newer than 7");
+    check("newer", &|path| sql(path, "PRAGMA user_version = 99"), "of version 99, newer than 8");
     check("of another ledger", &|path| sql(path, "UPDATE applied SET topic_id = 'gw_x'"), "`gw_x`");
     check(
         "before it was kept whom entries concern",
         &|path| {
-            sql(path, &format!("{WITHOUT_REACH} DROP TABLE runs; DROP TABLE acts; PRAGMA user_version = 4"))
+            sql(path, &format!("{WITHOUT_CLAIMS} {WITHOUT_REACH} DROP TABLE runs; DROP TABLE acts; PRAGMA user_version = 4"))
         },
         "not come to its end",
     );
     check(
         "before the text of acts was kept",
-        &|path| sql(path, &format!("{WITHOUT_REACH} DROP TABLE acts; PRAGMA user_version = 5")),
+        &|path| {
+            sql(path, &format!("{WITHOUT_CLAIMS} {WITHOUT_REACH} DROP TABLE acts; PRAGMA user_version = 5"))
+        },
         "not come to its end",
     );
     check(
         "before it was kept who may do the work",
-        &|path| sql(path, &format!("{WITHOUT_REACH} PRAGMA user_version = 6")),
+        &|path| sql(path, &format!("{WITHOUT_CLAIMS} {WITHOUT_REACH} PRAGMA user_version = 6")),
+        "not come to its end",
+    );
+    check(
+        "before claims were summed up",
+        &|path| sql(path, &format!("{WITHOUT_CLAIMS} PRAGMA user_version = 7")),
         "not come to its end",
     );
     check("unfinished", &|path| sql(path, "UPDATE applied SET rebuilding = 1"), "not come to its end");
@@ -248,11 +255,14 @@ fn readers_do_not_block_the_writer_and_never_see_half_a_batch() {
     assert!(readers[0].connection().execute("DELETE FROM entries", []).is_err(), "a reader cannot write");
 }
 
-/// Names the file that a second process of the test below is to hold.
+/// What a file of a version before 8 lacks.
+const WITHOUT_CLAIMS: &str = "ALTER TABLE applied DROP COLUMN claims;";
+
 /// What a file of a version before 7 lacks.
 const WITHOUT_REACH: &str =
     "ALTER TABLE attempts DROP COLUMN delegated; ALTER TABLE attempts DROP COLUMN fallback;";
 
+/// Names the file that a second process of the test below is to hold.
 const HELD: &str = "HANDOFFD_TEST_VIEWS_HELD";
 
 /// Deleting or emptying the file alone is enough to have it made again, whoever still reads what it was. Such a reader

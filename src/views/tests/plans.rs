@@ -3,7 +3,8 @@
 use super::super::filter::{ENTRIES, HANDOFFS};
 use super::super::query::{By, List, Wanted};
 use super::super::{
-    EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, rows, runs, standing, tally, words,
+    EntryFilter, HandoffFilter, Reader, Status, attempt, claims, filter, messages, names, rows, runs,
+    standing, tally, words,
 };
 use super::history::*;
 use super::{Place, TOPIC, holding};
@@ -140,6 +141,7 @@ fn every_single_answer_and_claim_is_one_read_by_an_index() {
         words::HANDOFF,
         attempt::HEAD,
         attempt::ATTEMPT,
+        messages::ASKED_ROW,
         tally::MINUTES,
         standing::NEWEST_OPEN,
         runs::NEWEST,
@@ -162,19 +164,34 @@ fn what_is_in_flight_is_found_by_its_status() {
     }
 }
 
+fn first_step(reader: &Reader, sql: &str) -> String {
+    let mut statement = reader.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    statement.query_row([], |row| row.get(3)).unwrap()
+}
+
+/// What is compared at a start is what look-ups find a name by, and then what they read.
 #[test]
-fn all_names_are_read_from_indexes_alone() {
+fn names_are_read_from_indexes_alone_and_what_they_lead_to_from_rows_alone() {
     let place = Place::new();
     let _views = holding(&place.path, &[]);
     let reader = Reader::open(&place.path).unwrap();
-    for (sql, index) in claims::NAMES.into_iter().zip([
-        "SCAN handoffs USING COVERING INDEX sqlite_autoindex_handoffs_1",
+    let indexes = [
+        "words USING COVERING INDEX sqlite_autoindex_words_1",
+        "correlations USING COVERING INDEX sqlite_autoindex_correlations_1",
+        "handoffs USING COVERING INDEX sqlite_autoindex_handoffs_1",
         "attempts USING COVERING INDEX attempts_by_key",
         "attempts USING COVERING INDEX attempts_by_message",
+        "messages USING COVERING INDEX sqlite_autoindex_messages_1",
+        "asked USING COVERING INDEX sqlite_autoindex_asked_1",
         "USING INDEX attempts_by_message",
-    ]) {
-        let mut statement = reader.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let step: String = statement.query_row([], |row| row.get(3)).unwrap();
+    ];
+    assert_eq!(names::statements_of_indexes().count(), indexes.len());
+    for (sql, index) in names::statements_of_indexes().zip(indexes) {
+        let step = first_step(&reader, sql);
         assert!(step.contains(index), "{step}\n{sql}");
+    }
+    for sql in names::statements_of_rows() {
+        let step = first_step(&reader, sql);
+        assert!(step.starts_with("SCAN ") && !step.contains("INDEX"), "{step}\n{sql}");
     }
 }

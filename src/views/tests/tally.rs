@@ -70,6 +70,7 @@ proptest! {
         Connection::open(&place.path).unwrap().execute_batch(
             "DROP TABLE acts; DROP TABLE runs; DROP TABLE decision_minutes; DROP TABLE code_hours; DROP INDEX attempts_by_parent;
              ALTER TABLE attempts DROP COLUMN delegated; ALTER TABLE attempts DROP COLUMN fallback;
+             ALTER TABLE applied DROP COLUMN claims;
              ALTER TABLE entry_codes DROP COLUMN kind; ALTER TABLE entry_codes DROP COLUMN decision;
              PRAGMA user_version = 2;",
         ).unwrap();
