@@ -7,6 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
 
+use crate::os::files::{O_NONBLOCK, open_regular};
+
 /// What the ledger asks of a disk.
 pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Makes a new file; one that exists is an error.
@@ -142,7 +144,7 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(OpenOptions::new().append(true).open(path)?))
+        Ok(Box::new(OpenOptions::new().append(true).custom_flags(O_NONBLOCK).open(path)?))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -167,14 +169,16 @@ impl Disk for RealDisk {
     }
 
     fn read(&self, path: &Path) -> io::Result<(Vec<u8>, FileIdentity)> {
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok((bytes, FileIdentity::from(file.metadata()?)))
     }
 
     fn make_room(&self, path: &Path, bytes: usize) -> io::Result<Box<dyn Room>> {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let mut new = OpenOptions::new();
+        new.write(true).create(true).truncate(true).mode(0o600).custom_flags(O_NONBLOCK);
+        let mut file = new.open(path)?;
         // Written and not only reserved: a first write to reserved blocks changes the file system's records as well.
         file.write_all(&vec![b'\n'; bytes])?;
         file.sync_all()?;

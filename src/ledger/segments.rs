@@ -97,7 +97,8 @@ pub(super) fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OpenFault> {
     let fault = |error| OpenFault::Io { path: directory.to_owned(), error };
     let mut segments = Vec::new();
     for entry in fs::read_dir(directory).map_err(fault)? {
-        let path = entry.map_err(fault)?.path();
+        let entry = entry.map_err(fault)?;
+        let path = entry.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.ends_with(".torn") || name.ends_with(ASIDE) {
             continue;
@@ -107,6 +108,12 @@ pub(super) fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OpenFault> {
             .filter(|digits| digits.len() == 20)
             .and_then(|digits| digits.parse().ok());
         let first: u64 = first.ok_or_else(|| OpenFault::Foreign { path: path.clone() })?;
+        // Asked before it is opened: opening a pipe would wait for its writer, and what a link leads to is not watched.
+        if !entry.file_type().map_err(fault)?.is_file() {
+            let why =
+                "is no file of its own but a link, a pipe or the like; put the segment itself in its place";
+            return Err(OpenFault::Io { path, error: io::Error::new(io::ErrorKind::InvalidInput, why) });
+        }
         segments.push((first, path));
     }
     segments.sort_unstable();

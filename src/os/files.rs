@@ -5,11 +5,11 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Reads a regular file of at most `bytes_max` bytes.
+/// Opens a regular file to read it.
 ///
 /// Opened before it is looked at, so that what is checked is what is read; without blocking, so that a
 /// named pipe cannot hold us up.
-pub(crate) fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -18,7 +18,24 @@ pub(crate) fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>>
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file"));
     }
-    read_stream(file, bytes_max)
+    Ok(file)
+}
+
+/// Reads a regular file of at most `bytes_max` bytes.
+pub(crate) fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    read_stream(open_regular(path)?, bytes_max)
+}
+
+/// Reads a regular file, however large.
+pub(crate) fn read_all(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same of text.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open_regular(path)?)
 }
 
 /// Reads a stream of at most `bytes_max` bytes to its end.
@@ -33,7 +50,7 @@ pub(crate) fn read_stream(stream: impl io::Read, bytes_max: usize) -> io::Result
 }
 
 /// O_NONBLOCK of Linux on the platforms we build for; opening a regular file ignores it.
-const O_NONBLOCK: i32 = 0o4000;
+pub(crate) const O_NONBLOCK: i32 = 0o4000;
 
 /// Reads a file that only its owner may read; one that others can read is refused.
 pub(crate) fn read_private(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
@@ -113,7 +130,9 @@ pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Can something be written here? Writes so many bytes and takes them away again.
 pub(crate) fn probe(path: &Path, bytes: usize) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut new = OpenOptions::new();
+    new.write(true).create(true).truncate(true).mode(0o600).custom_flags(O_NONBLOCK);
+    let mut file = new.open(path)?;
     let result = file.write_all(&vec![0; bytes]);
     drop(file);
     result.and(fs::remove_file(path))

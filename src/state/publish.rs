@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::os::files::{Stamp, replace_unsynced, stamp};
+use crate::os::files::{Stamp, read_text, replace_unsynced, stamp};
 
 /// Publishes the state file and notices when somebody else wrote it.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Publisher {
 
     /// What is published now; nothing if there is no file, or an empty one.
     pub fn read(&self) -> io::Result<Option<String>> {
-        match fs::read_to_string(&self.path) {
+        match read_text(&self.path) {
             Ok(text) if text.trim().is_empty() => Ok(None),
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -34,6 +34,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, ViewsFault> {
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    regular(path)?;
     make_private(path);
     let connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
@@ -49,6 +50,16 @@ pub(super) fn connect(path: &Path) -> Result<Connection, ViewsFault> {
     Ok(connection)
 }
 
+/// SQLite opens whatever is there, and with a pipe it waits for somebody to write into it. What is no file holds no tables, so
+/// it is of no use.
+fn regular(path: &Path) -> Result<(), ViewsFault> {
+    let is_other = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+    match [path.to_owned()].into_iter().chain(beside(path)).find(is_other) {
+        Some(path) => Err(damaged(format_args!("{} is not a regular file", path.display()))),
+        None => Ok(()),
+    }
+}
+
 /// A new file is its owner's alone, like the ledger it is made from; SQLite gives its journal the same mode. What cannot
 /// be made is for SQLite to say.
 fn make_private(path: &Path) {
@@ -59,6 +70,7 @@ fn make_private(path: &Path) {
 pub(super) fn connect_to_read(path: &Path) -> Result<Connection, ViewsFault> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    regular(path)?;
     let connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
     Ok(connection)

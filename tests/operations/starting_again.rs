@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use crate::daemon::{Daemon, handoffd, run, workspace};
 
@@ -75,4 +75,69 @@ fn an_edited_state_before_the_first_entry_is_restored() {
         run(workspace.path(), &["state", "restore"]);
     }
     starts(workspace.path());
+}
+
+/// Runs a command that has to end: its exit code, and what it says.
+fn ends(workspace: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new("timeout");
+    command.args(["60", env!("CARGO_BIN_EXE_handoffd"), "--workspace"]).arg(workspace).args(arguments);
+    let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
+    assert_ne!(status.code(), Some(124), "{arguments:?} hangs");
+    (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+}
+
+/// Whoever opens a pipe waits for somebody to write into it.
+#[test]
+fn a_pipe_in_the_place_of_a_file_holds_nobody_up() {
+    let workspace = workspace();
+    starts(workspace.path());
+    let segment = "ledger/00000000000000000001.jsonl";
+    for (name, why) in [
+        ("orchestration-state.json", "is not a regular file"),
+        (segment, "put the segment itself in its place"),
+        ("journal", "is not a regular file"),
+        (".probe", ""),
+        ("views.db", ""),
+        ("views.db-wal", ""),
+    ] {
+        let (path, aside) = (workspace.path().join("memory").join(name), workspace.path().join("aside"));
+        let was_there = fs::rename(&path, &aside).is_ok();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for arguments in [["audit", "verify"], ["state", "verify"], ["audit", "export"]] {
+            ends(workspace.path(), &arguments);
+        }
+        if why.is_empty() {
+            // It goes on without, or makes another one.
+            let daemon = Daemon::start(workspace.path(), &[]);
+            daemon.stop();
+            let _ = fs::remove_file(&aside);
+        } else {
+            let (code, said) = ends(workspace.path(), &["serve", "--listen", "127.0.0.1:0"]);
+            assert_eq!(code, Some(3), "{name}: {said}");
+            assert!(said.contains(name) && said.contains(why), "{name}: {said}");
+            fs::remove_file(&path).unwrap();
+            if was_there {
+                fs::rename(&aside, &path).unwrap();
+            }
+        }
+    }
+    let _ = fs::remove_file(workspace.path().join("memory/.probe"));
+    run(workspace.path(), &["audit", "verify"]);
+}
+
+/// The daemon takes what a link leads to for another file than it made, so it could never append to it.
+#[test]
+fn a_segment_that_is_a_link_is_refused_with_what_to_do() {
+    let workspace = workspace();
+    starts(workspace.path());
+    let segment = workspace.path().join("memory/ledger/00000000000000000001.jsonl");
+    let elsewhere = workspace.path().join("elsewhere.jsonl");
+    fs::rename(&segment, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &segment).unwrap();
+    let said = refused(workspace.path());
+    assert!(said.contains("is no file of its own but a link") && said.contains("in its place"), "{said}");
+    fs::rename(&elsewhere, &segment).unwrap();
+    let daemon = Daemon::start(workspace.path(), &[]);
+    assert_eq!(daemon.submit_as("hs_starting_0002"), 201);
+    daemon.stop();
 }

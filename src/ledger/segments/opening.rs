@@ -17,6 +17,7 @@ use crate::ledger::seals::{Seal, Seals};
 use crate::ledger::stirring::{Judged, Stirring};
 use crate::ledger::{line, search};
 use crate::limits;
+use crate::os::files::read_all;
 use crate::timestamp::Timestamp;
 
 impl SegmentLog {
@@ -163,7 +164,7 @@ impl SegmentLog {
         let mut text = Vec::new();
         if let Some((first, path)) = &last {
             self.follows_on(*first, path)?;
-            text = fs::read(path).map_err(io_at(path))?;
+            text = read_all(path).map_err(io_at(path))?;
         }
         let journal = match journal {
             Some(journal) => journal.read(&*self.disk).map_err(io_at(journal.path()))?,
@@ -267,7 +268,7 @@ pub fn name_of_log(directory: &Path, journal: &Path) -> Result<Option<String>, O
             line.clear();
         }
     }
-    match fs::read(journal) {
+    match read_all(journal) {
         Ok(text) => Ok(topic_of(&text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io_at(journal)(error)),
@@ -278,7 +279,7 @@ pub fn name_of_log(directory: &Path, journal: &Path) -> Result<Option<String>, O
 pub fn inspect(directory: &Path) -> Result<Option<(String, Head)>, OpenFault> {
     let mut segments = list(directory)?;
     let Some((_, path)) = segments.pop() else { return Ok(None) };
-    let text = fs::read(&path).map_err(|error| OpenFault::Io { path: path.clone(), error })?;
+    let text = read_all(&path).map_err(|error| OpenFault::Io { path: path.clone(), error })?;
     let (topic_id, head) = match segments.last() {
         Some((_, before)) => {
             let (topic_id, head, _) = last_commit(before)?;

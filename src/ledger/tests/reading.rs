@@ -188,3 +188,29 @@ fn damage_is_named_by_its_line_wherever_reading_began() {
         assert_eq!(met > 0, bad != lines.len() - 1, "line {bad}: {met} met it, {passed} did not");
     }
 }
+
+/// A pipe would be waited for, and what a link leads to would be taken for another file with every append.
+#[test]
+fn what_is_no_file_of_its_own_is_no_segment() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path(), &[]).unwrap();
+    let head = append(&mut log, "a", 1).unwrap();
+    drop(log);
+    let segment = segments(directory.path()).remove(0);
+    let aside = tempfile::tempdir().unwrap();
+    let elsewhere = aside.path().join("segment");
+    RealDisk.rename(&segment, &elsewhere).unwrap();
+    let pipe =
+        |path: &Path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    let link = |path: &Path| std::os::unix::fs::symlink(&elsewhere, path).unwrap();
+    let folder = |path: &Path| fs::create_dir(path).unwrap();
+    for (n, make) in [&pipe as &dyn Fn(&Path), &link, &folder].into_iter().enumerate() {
+        make(&segment);
+        let fault = open(directory.path(), &[head]).unwrap_err().to_string();
+        assert!(fault.contains("00000000000000000001.jsonl: is no file of its own"), "{n}: {fault}");
+        assert!(inspect(directory.path()).is_err() && Entries::read(directory.path(), 1, 1).is_err(), "{n}");
+        fs::remove_file(&segment).or_else(|_| fs::remove_dir(&segment)).unwrap();
+    }
+    RealDisk.rename(&elsewhere, &segment).unwrap();
+    assert_eq!(open(directory.path(), &[head]).unwrap().0.head(), head);
+}

@@ -314,3 +314,27 @@ fn what_was_cut_off_is_made_anew_and_what_could_not_be_written_is_tried_again() 
     assert!(matches!(fault(ffi::SQLITE_IOERR_WRITE), ViewsFault::Store(_)));
     assert!(matches!(fault(ffi::SQLITE_FULL), ViewsFault::Store(_)));
 }
+
+/// SQLite would wait for somebody to write into a pipe.
+#[test]
+fn what_is_no_file_is_made_again() {
+    let (place, history) = (Place::new(), some_history());
+    drop(holding(&place.path, &history.entries));
+    let [journal, index] = beside(&place.path);
+    for path in [&place.path, &journal, &index] {
+        let _ = fs::remove_file(path);
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let is_of_no_use = |fault: ViewsFault| {
+            let why = fault.to_string();
+            assert!(
+                matches!(fault, ViewsFault::NeedsRebuild(_)) && why.contains("not a regular file"),
+                "{why}"
+            );
+        };
+        is_of_no_use(Views::open(&place.path, TOPIC).unwrap_err());
+        is_of_no_use(Reader::open(&place.path).unwrap_err());
+        assert_eq!(follows(&place.path, TOPIC), None);
+        let again = Views::rebuild(&place.path, TOPIC, history.entries.clone()).unwrap();
+        assert_eq!(again.applied().map(|(sequence, _)| sequence), Some(history.entries.len() as u64));
+    }
+}
