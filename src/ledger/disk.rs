@@ -5,8 +5,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statvfs, statx};
 
+use crate::limits;
 use crate::os::files::{O_NONBLOCK, open_regular};
 
 /// What the ledger asks of a disk.
@@ -39,6 +40,41 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 
     /// Makes a file of so many bytes, all of them newlines and on the disk, in the place of one that may be there.
     fn make_room(&self, path: &Path, bytes: usize) -> io::Result<Box<dyn Room>>;
+
+    /// What is free where a directory is; nothing where nobody says.
+    fn space(&self, directory: &Path) -> Option<Space> {
+        let _ = directory;
+        None
+    }
+}
+
+/// Kept for what is decided next: the largest batch and a journal. Of a small disk it is one part of so many at most.
+const RESERVE_BYTES: u64 = (limits::BATCH_BYTES_MAX + limits::JOURNAL_BYTES) as u64;
+const RESERVE_PARTS: u64 = 4;
+
+/// What is free for us on a disk, and how much it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    pub free: u64,
+    pub all: u64,
+}
+
+impl Space {
+    /// What has to stay free, so that the next write does not fail for want of room.
+    pub fn reserve(self) -> u64 {
+        RESERVE_BYTES.min(self.all / RESERVE_PARTS)
+    }
+
+    /// Is so much free beside that?
+    pub fn has(self, bytes: u64) -> bool {
+        self.free >= self.reserve().saturating_add(bytes)
+    }
+
+    /// What is wrong, where less is free than has to be. The same words for every such moment.
+    pub fn shortage(self) -> Option<String> {
+        let reserve = self.reserve() / 1024;
+        (!self.has(0)).then(|| format!("the disk is all but full: less than {reserve} KiB are free"))
+    }
 }
 
 /// A file that is written over and keeps its length.
@@ -183,6 +219,13 @@ impl Disk for RealDisk {
         file.write_all(&vec![b'\n'; bytes])?;
         file.sync_all()?;
         Ok(Box::new(file))
+    }
+
+    fn space(&self, directory: &Path) -> Option<Space> {
+        // A file system that says nothing of the kind says that it has no blocks.
+        let disk = statvfs(directory).ok().filter(|disk| disk.f_blocks > 0)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        Some(Space { free: bytes(disk.f_bavail), all: bytes(disk.f_blocks) })
     }
 }
 

@@ -24,6 +24,9 @@ use crate::timestamp::Timestamp;
 /// What a disk writes whole: nothing beside it is at risk.
 const PAGE_BYTES: usize = 4096;
 
+/// One that could not be made is tried again after so many batches.
+const REST_BATCHES: u32 = 1_000;
+
 /// The room of one log.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -32,8 +35,8 @@ pub(super) struct Journal {
     room: Option<Box<dyn Room>>,
     /// Which file that is.
     own: Option<FilePlace>,
-    /// It could not be made, and is done without.
-    is_missing: bool,
+    /// It could not be made, and is done without for so many batches.
+    rests: u32,
     /// Where the next batch begins.
     at: usize,
     /// The pages of a batch; their room is used again.
@@ -44,7 +47,7 @@ impl Journal {
     /// Room at a path; the file is made when it is first needed.
     pub(super) fn at(path: &Path) -> Self {
         let (path, bytes) = (path.to_owned(), limits::JOURNAL_BYTES);
-        Self { path, bytes, room: None, own: None, is_missing: false, at: 0, pages: Vec::new() }
+        Self { path, bytes, room: None, own: None, rests: 0, at: 0, pages: Vec::new() }
     }
 
     /// Has another size; for tests.
@@ -52,19 +55,29 @@ impl Journal {
         self.bytes = bytes;
     }
 
-    /// Is there room for a batch of so many bytes? Makes the file, if there is none yet.
+    /// Is there room for a batch of so many bytes? Makes the file, if there is none yet and the disk has room for it.
     pub(super) fn takes(&mut self, disk: &dyn Disk, bytes: usize) -> bool {
         if bytes > limits::JOURNAL_BATCH_BYTES_MAX || self.at + pages_of(bytes) > self.bytes {
             return false;
         }
-        if self.room.is_none() && !self.is_missing {
+        if self.room.is_none() && self.may_be_made(disk) {
             // A disk without room for it may still have room for what is to be written.
             match make(disk, &self.path, self.bytes) {
                 Ok((room, own)) => (self.room, self.own) = (Some(room), Some(own)),
-                Err(_) => self.is_missing = true,
+                Err(_) => self.rests = REST_BATCHES,
             }
         }
         self.room.is_some()
+    }
+
+    /// What it takes on a disk that is nearly full, it takes from the batches: it is for disks with room for both. Some have a
+    /// quota and do not say so, and there one that could not be made is not tried again with each batch.
+    fn may_be_made(&mut self, disk: &dyn Disk) -> bool {
+        if self.rests > 0 {
+            self.rests -= 1;
+            return false;
+        }
+        disk.space(parent(&self.path)).is_none_or(|space| space.has(self.bytes as u64))
     }
 
     /// Makes a batch durable. After an error it may be there or not: [`Self::discard`] makes sure that it is not.
@@ -87,7 +100,7 @@ impl Journal {
     pub(super) fn is_in_place(&mut self, disk: &dyn Disk) -> bool {
         let is_in_place = self.own.is_some() && disk.place(&self.path).ok() == self.own;
         if !is_in_place {
-            (self.room, self.own, self.is_missing, self.at) = (None, None, false, 0);
+            (self.room, self.own, self.at) = (None, None, 0);
         }
         is_in_place
     }
@@ -99,7 +112,7 @@ impl Journal {
 
     /// Takes the file away for good, with all that stands in it.
     pub(super) fn discard(&mut self, disk: &dyn Disk) -> io::Result<()> {
-        (self.room, self.own, self.is_missing, self.at) = (None, None, false, 0);
+        (self.room, self.own, self.at) = (None, None, 0);
         match disk.remove(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             removed => removed?,
@@ -122,10 +135,16 @@ impl Journal {
 }
 
 fn make(disk: &dyn Disk, path: &Path, bytes: usize) -> io::Result<(Box<dyn Room>, FilePlace)> {
-    let room = disk.make_room(path, bytes)?;
-    disk.sync_directory(parent(path))?;
-    let own = room.place()?;
-    Ok((room, own))
+    let made = disk.make_room(path, bytes).and_then(|room| {
+        disk.sync_directory(parent(path))?;
+        let own = room.place()?;
+        Ok((room, own))
+    });
+    if made.is_err() {
+        // Half of one is of no use, and takes the room that the next batch needs.
+        let _ = disk.remove(path);
+    }
+    made
 }
 
 /// Whole pages for a batch and the empty line behind it.

@@ -38,7 +38,7 @@ pub use checkpoint::{Checkpoint, gateway_key_id};
 pub use closing::Closing;
 pub(crate) use closing::parse as parse_closing;
 pub use copy::{CopyFault, copy_segments};
-pub use disk::{Disk, DiskFile, FileIdentity, FilePlace, RealDisk, Room};
+pub use disk::{Disk, DiskFile, FileIdentity, FilePlace, RealDisk, Room, Space};
 pub use entries::{Entries, EntriesFault, Entry};
 pub use follow::{Follower, Notice};
 pub use journal::journaled;

@@ -15,7 +15,7 @@ pub use opening::{inspect, name_of_log};
 
 use super::batch::Batch;
 use super::chain::Head;
-use super::disk::{Disk, DiskFile, FileIdentity, FilePlace};
+use super::disk::{Disk, DiskFile, FileIdentity, FilePlace, Space};
 use super::journal::Journal;
 use super::purge::ASIDE;
 use super::recovery::OpenFault;
@@ -143,7 +143,8 @@ impl SegmentLog {
     }
 
     /// Cuts off what a failed write left behind. The segment is not written to again: pages that failed to
-    /// reach the disk once are not trusted a second time. What the journal has of them is written anew.
+    /// reach the disk once are not trusted a second time. What the journal has of them is written anew. It is done when the
+    /// next batch has room and a segment to go to: whoever asks is not told that all is well before.
     fn mend(&mut self) -> io::Result<()> {
         if let Some(segment) = &mut self.current {
             let is_doubted = segment.is_doubted;
@@ -175,8 +176,18 @@ impl SegmentLog {
         if let Some(journal) = &mut self.journal {
             journal.discard(&*self.disk)?;
         }
+        self.find_room()?;
+        if self.current.is_none() {
+            self.begin_segment(self.head.sequence + 1)?;
+        }
         self.broken = false;
         Ok(())
+    }
+
+    /// On a disk that is all but full, one batch would fail and the next one not, each time with a segment of its own.
+    fn find_room(&self) -> io::Result<()> {
+        let shortage = self.disk.space(&self.directory).and_then(Space::shortage);
+        shortage.map_or(Ok(()), |why| Err(io::Error::new(io::ErrorKind::StorageFull, why)))
     }
 
     /// Nothing is durable in the journal alone.
