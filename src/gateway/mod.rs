@@ -59,7 +59,7 @@ pub use watch::{Bell, Watch};
 use crate::callers::TokenFiles;
 use crate::engine::{Asking, EngineFault, EngineHandle, Observer, PromotionRules, Setup, ViewsPast};
 use crate::freeze::{FreezeAsk, FreezeScope};
-use crate::ledger::{Checkpoint, Head, Keeping, PurgeFault, PurgeMode, Source, Torn};
+use crate::ledger::{Checkpoint, Head, Keeping, PurgeFault, PurgeMode, Seals, Source, Torn};
 use crate::limits;
 use crate::os::world::RealWorld;
 use crate::os::{clock, random};
@@ -88,6 +88,8 @@ pub struct Gateway {
     topic_id: String,
     seed: Arc<Seed>,
     torn: Option<Torn>,
+    /// Which segments there are.
+    seals: Seals,
     state: StateWatch,
     snapshots: Snapshots,
     hub: Hub,
@@ -205,6 +207,7 @@ impl Gateway {
         // Counted from the checkpoint and not from this start, so that being killed often does not put the next one off.
         let follower = Checkpointer::new(state, &topic_id, remembered, files.checkpoint(), seed.clone());
         let (seal_path, seal_seed) = (files.seals(), seed.clone());
+        let kept_seals = seals.clone();
         let seals = seals::Keeping { seals, topic_id: topic_id.clone(), path: seal_path, seed: seal_seed };
         // Before anything is decided: a start that is killed soon does not have to read as much again.
         seals.write();
@@ -262,6 +265,7 @@ impl Gateway {
             topic_id,
             seed,
             torn,
+            seals: kept_seals,
             state: state_watch,
             snapshots,
             hub,

@@ -1,14 +1,15 @@
 //! Looks at the disk and the clock before anybody needs them, so that readiness turns red without a decision
 //! having to fail first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::Gateway;
 use crate::engine::EngineHandle;
 use crate::json::printable;
-use crate::ledger::Source;
+use crate::ledger::{Disk as _, RealDisk, Seals, Source};
 use crate::limits;
 use crate::os::{clock, files};
 
@@ -23,20 +24,36 @@ pub struct Probe {
 #[derive(Debug, Default)]
 struct Found {
     disk: Option<String>,
+    room: Option<String>,
     clock: Option<String>,
     stray: Option<String>,
 }
 
+/// Where to look.
+struct Ground {
+    /// A file in `memory/` that is written and taken away again.
+    path: PathBuf,
+    engine: EngineHandle,
+    ledger: Source,
+    seals: Seals,
+}
+
 impl Probe {
-    /// Starts to look, at a file in `memory/`, at the clock, and at the ledger's directory.
-    pub fn start(path: PathBuf, engine: EngineHandle, ledger: Source) -> std::io::Result<Self> {
-        let found = Arc::new(Mutex::new(look(&path, &engine, &ledger)));
+    /// Starts to look, at a file in `memory/`, at the room on the disk, at the clock, and at the ledger's directory.
+    pub fn start(gateway: &Gateway) -> std::io::Result<Self> {
+        let ground = Ground {
+            path: gateway.files().probe(),
+            engine: gateway.engine().clone(),
+            ledger: gateway.ledger().clone(),
+            seals: gateway.seals.clone(),
+        };
+        let found = Arc::new(Mutex::new(look(&ground)));
         let (stop, stopped) = channel::<()>();
         let shared = found.clone();
         std::thread::Builder::new().name("probe".into()).spawn(move || {
             let pause = Duration::from_millis(limits::PROBE_MS);
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let now = look(&path, &engine, &ledger);
+                let now = look(&ground);
                 *lock(&shared) = now;
             }
         })?;
@@ -48,7 +65,12 @@ impl Probe {
         lock(&self.found).disk.clone()
     }
 
-    /// What is wrong with the clock, if something is.
+    /// Why the next write may find no room, while there still is some.
+    pub fn room(&self) -> Option<String> {
+        lock(&self.found).room.clone()
+    }
+
+    /// What is wrong with the clock, if something is that the ledger's own time makes up for.
     pub fn clock(&self) -> Option<String> {
         lock(&self.found).clock.clone()
     }
@@ -63,16 +85,23 @@ fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
     found.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn look(path: &std::path::Path, engine: &EngineHandle, ledger: &Source) -> Found {
+fn look(Ground { path, engine, ledger, seals }: &Ground) -> Found {
     let disk = files::probe(path, limits::PROBE_BYTES)
         .err()
         .map(|error| format!("memory/ cannot be written: {error}"));
-    let behind = engine.ledger_time().map_or(0, |last| last.seconds_since(clock::now()));
+    let room = path.parent().into_iter().chain(ledger.directory()).find_map(shortage);
+    let now = clock::now();
+    let behind = engine.ledger_time().map_or(0, |last| last.seconds_since(now));
     let clock = (behind > limits::CLOCK_BEHIND_S)
         .then(|| format!("the clock is {behind} s behind the last entry of the ledger"));
-    let stray = ledger.stray().map(|path| {
+    let stray = ledger.stray(seals).map(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         format!("`{}` in memory/ledger does not belong into the ledger", printable(&name))
     });
-    Found { disk, clock, stray }
+    Found { disk, room, clock, stray }
+}
+
+/// What is wrong with the room where a directory is, if something is.
+fn shortage(directory: &Path) -> Option<String> {
+    RealDisk.space(directory)?.shortage()
 }

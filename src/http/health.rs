@@ -51,6 +51,9 @@ struct Trouble {
     /// Says how long or how far it has gone, which is another word with every look.
     #[serde(skip)]
     grows: bool,
+    /// Callers had better ask elsewhere, and whoever asks here is answered for the time being.
+    #[serde(skip)]
+    lasts: bool,
 }
 
 impl Trouble {
@@ -94,8 +97,13 @@ pub(crate) fn look(app: &App) -> Arc<Condition> {
     if now == **last {
         return last.clone();
     }
-    for Trouble { what, why, hint, .. } in begun(&last.failing, &now.failing) {
-        tracing::error!(what, why = %for_the_log(why), %hint, "nothing is decided");
+    for Trouble { what, why, hint, lasts, .. } in begun(&last.failing, &now.failing) {
+        let why = for_the_log(why);
+        if *lasts {
+            tracing::error!(what, %why, %hint, "soon nothing can be decided");
+        } else {
+            tracing::error!(what, %why, %hint, "nothing is decided");
+        }
     }
     for Trouble { what, why, hint, .. } in begun(&last.degraded, &now.degraded) {
         tracing::warn!(what, why = %for_the_log(why), %hint, "something is wrong, and decisions go on");
@@ -125,7 +133,7 @@ fn over<'c>(before: &'c [Trouble], now: &'c [Trouble]) -> BTreeSet<&'static str>
 }
 
 fn one(what: &'static str, why: String, hint: impl Into<Cow<'static, str>>) -> Trouble {
-    Trouble { what, why, hint: hint.into(), grows: false }
+    Trouble { what, why, hint: hint.into(), grows: false, lasts: false }
 }
 
 /// What keeps anything from being written; beside others also that this one may not know what they wrote.
@@ -195,6 +203,10 @@ fn condition(app: &App) -> Condition {
     }
     if let Some(why) = app.probe.disk() {
         failing.push(one("disk", why, "make room, or make memory/ writable again; it recovers by itself"));
+    } else if let Some(why) = app.probe.room() {
+        let hint =
+            "make room now: decisions go on until a write fails, and then only when there is room again";
+        failing.push(Trouble { lasts: true, ..one("disk", why, hint) });
     }
     if let Some(why) = app.probe.clock() {
         degraded.push(growing(one(

@@ -132,8 +132,7 @@ impl App {
         listening: &Listening,
     ) -> io::Result<Arc<Self>> {
         let limiter = Limiter::new(&settings.server);
-        let probe =
-            Probe::start(gateway.files().probe(), gateway.engine().clone(), gateway.ledger().clone())?;
+        let probe = Probe::start(&gateway)?;
         let sink = Sink::start(&gateway, &settings.sink)?;
         let spans = Exporter::start(&settings.otlp)?.map(Arc::new);
         let courier = Arc::new(a2a::courier(&gateway, &settings.a2a)?);

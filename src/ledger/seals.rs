@@ -108,6 +108,16 @@ impl Seals {
         known.seals.get(at).copied()
     }
 
+    /// Does a segment begin with this entry, a full one or the one behind them that is appended to?
+    pub(super) fn has_segment(&self, first: u64) -> bool {
+        let known = self.lock();
+        let last = known.seals.last().map_or(1, |seal| seal.head.sequence + 1);
+        let before = first.checked_sub(1);
+        let is_full =
+            |before: u64| known.seals.binary_search_by_key(&before, |seal| seal.after.sequence).is_ok();
+        first == last || before.is_some_and(is_full)
+    }
+
     /// This segment was read through and is good; what is known of the others stays.
     pub(super) fn renew(&self, seal: Seal) {
         let mut known = self.lock();

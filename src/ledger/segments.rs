@@ -246,7 +246,7 @@ impl SegmentLog {
     /// Makes the segment that this entry begins.
     fn begin_segment(&mut self, first_sequence: u64) -> io::Result<()> {
         let path = self.directory.join(segment_name(first_sequence));
-        let file = self.disk.create(&path)?;
+        let file = self.disk.create(&path).map_err(|error| told_of(&path, error))?;
         // From here on the file is ours to clean up, so it is remembered before anything else can fail.
         self.current = Some(Segment::new(path, file, 0));
         self.broken = true;
@@ -262,7 +262,8 @@ impl SegmentLog {
             self.seal_current()?;
         }
         if self.current.is_none() {
-            self.begin_segment(self.head.sequence + 1)?;
+            // Whoever looks meanwhile whether a batch could be appended is to hear that this one could not.
+            self.begin_segment(self.head.sequence + 1).inspect_err(|_| self.broken = true)?;
         }
         Ok(())
     }
@@ -339,6 +340,16 @@ impl Drop for SegmentLog {
             let _ = journal.discard(&*self.disk);
         }
     }
+}
+
+/// Why a segment could not be made, with what to do where somebody else has taken its name.
+fn told_of(path: &Path, error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::AlreadyExists {
+        return error;
+    }
+    let why =
+        format!("{} is there, and the ledger did not make it; move it out of the ledger", name_of(path));
+    io::Error::new(io::ErrorKind::AlreadyExists, why)
 }
 
 fn name_of(path: &Path) -> String {

@@ -12,6 +12,7 @@ use super::memory::{MemoryEntries, MemoryStore};
 use super::postgres::{Database, StoredEntries};
 use super::purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
 use super::recovery::OpenFault;
+use super::seals::Seals;
 use super::segments::{inspect, list};
 use super::verify;
 use crate::proof::Digest;
@@ -56,13 +57,23 @@ impl Source {
         self.entry(sequence)?.ok_or(EntriesFault::Ended { before: sequence })
     }
 
-    /// What lies among the segments and is none, if something does.
-    pub fn stray(&self) -> Option<PathBuf> {
+    /// What lies among the segments and is none, if something does. `seals` are those of the log that is appended to.
+    pub fn stray(&self, seals: &Seals) -> Option<PathBuf> {
+        let Self::Files(directory) = self else { return None };
+        match list(directory) {
+            // Listed first: a segment is made when those before it are sealed.
+            Ok(segments) => {
+                segments.into_iter().find(|(first, _)| !seals.has_segment(*first)).map(|(_, path)| path)
+            }
+            Err(OpenFault::Foreign { path }) => Some(path),
+            Err(_) => None,
+        }
+    }
+
+    /// Where its files are, if it is kept in files.
+    pub fn directory(&self) -> Option<&Path> {
         match self {
-            Self::Files(directory) => match list(directory) {
-                Err(OpenFault::Foreign { path }) => Some(path),
-                _ => None,
-            },
+            Self::Files(directory) => Some(directory),
             Self::Memory(_) | Self::Database(_) => None,
         }
     }

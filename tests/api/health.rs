@@ -19,6 +19,12 @@ fn red(daemon: &Daemon) -> Json {
     })
 }
 
+fn red_now(daemon: &Daemon) -> Json {
+    let reply = daemon.get("/readyz");
+    assert_eq!(reply.status, 503, "{reply:?}");
+    reply.json()
+}
+
 fn green(daemon: &Daemon) {
     eventually("it turns green", || {
         let reply = daemon.get("/readyz");
@@ -78,6 +84,39 @@ fn a_state_file_that_could_not_be_written_recovers_without_another_decision() {
     green(&daemon);
     let file = fs::read_to_string(daemon.path("memory/orchestration-state.json")).unwrap();
     assert!(file.contains("hs_20260218_state_0001"), "{file}");
+}
+
+/// The probe's own file can be written, and all else but the ledger: its segment is at the limit, and somebody has taken the
+/// name of the next one.
+#[test]
+fn while_the_ledger_alone_cannot_be_written_it_says_so_until_it_can() {
+    let daemon = Daemon::new();
+    for n in 0..4 {
+        assert_eq!(daemon.submit(&spec(&format!("alone_{n:04}"))).status, 201);
+    }
+    green(&daemon);
+    let bytes: usize = daemon.segment().iter().map(|line| line.len() + 1).sum();
+    let next = daemon.get("/readyz").json()["ledger"]["sequence"].as_u64().unwrap() + 1;
+    let name = format!("{next:020}.jsonl");
+    let taken = daemon.path(&format!("memory/ledger/{name}"));
+    fs::File::create(&taken).unwrap();
+    limit_files(&daemon, &(bytes + 100).to_string());
+    not_durable(&daemon, &spec("alone_1000"));
+    eventually("it is named", || red(&daemon).to_string().contains(&name).then_some(()));
+    let said = || daemon.log().matches("nothing is decided").count();
+    let before = said();
+    limit_files(&daemon, "unlimited");
+    // Time enough for several looks, none of which finds it well.
+    for _ in 0..1_000 {
+        let found = red_now(&daemon);
+        assert_eq!(found["failing"][0]["what"], "ledger", "{found}");
+    }
+    not_durable(&daemon, &spec("alone_1000"));
+    assert_eq!(said(), before, "{}", daemon.log());
+    fs::remove_file(&taken).unwrap();
+    green(&daemon);
+    assert_eq!(daemon.submit(&spec("alone_1000")).status, 201);
+    assert_eq!(daemon.get("/v1/audit/verify").json()["verified"], true);
 }
 
 /// A token whose making is not in the ledger is nobody's: its text is in no answer.

@@ -134,16 +134,19 @@ fn searches_come_back_when_the_journal_of_their_file_is_gone() {
 fn what_a_start_would_stumble_over_is_said_before_it_does() {
     let daemon = Daemon::new();
     assert_eq!(daemon.submit(&spec("stray_0001")).status, 201);
-    write(&daemon.path("memory/ledger/notes.txt"), "x");
-    let found = eventually("it is said", || {
-        let found = daemon.get("/readyz").json();
-        (found["status"] == "degraded").then_some(found)
-    });
-    let said = &found["degraded"][0];
-    assert_eq!(said["what"], "ledger", "{found}");
-    assert!(said["why"].as_str().unwrap().contains("`notes.txt` in memory/ledger"), "{found}");
-    fs::remove_file(daemon.path("memory/ledger/notes.txt")).unwrap();
-    eventually("it turns green", || (daemon.get("/readyz").json()["status"] == "ready").then_some(()));
+    for name in ["notes.txt", "00000000000000000200.jsonl", "00000000000000000002.jsonl"] {
+        let stray = daemon.path("memory/ledger").join(name);
+        write(&stray, "x");
+        let found = eventually("it is said", || {
+            let found = daemon.get("/readyz").json();
+            (found["status"] == "degraded").then_some(found)
+        });
+        let said = &found["degraded"][0];
+        assert_eq!(said["what"], "ledger", "{found}");
+        assert!(said["why"].as_str().unwrap().contains(&format!("`{name}` in memory/ledger")), "{found}");
+        fs::remove_file(stray).unwrap();
+        eventually("it turns green", || (daemon.get("/readyz").json()["status"] == "ready").then_some(()));
+    }
 }
 
 /// A snapshot that somebody changed is not used, which costs a start some time; whoever reads the log knows why.

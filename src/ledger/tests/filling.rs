@@ -204,3 +204,57 @@ fn where_room_ends_without_a_word_it_is_used_for_batches() {
     small.disk.leave(ALL / 2);
     assert_eq!(small.appends(3), [true; 3]);
 }
+
+/// A full segment is followed by one whose name somebody has taken: nobody is told that all is well before that is put right.
+#[test]
+fn a_log_that_has_no_segment_to_go_on_with_says_so_until_it_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, _) = open(directory.path(), &[]).unwrap();
+    let mut log = log.with_segment_bytes_max(1);
+    let head = append(&mut log, "a", 1).unwrap();
+    let taken = directory.path().join("00000000000000000002.jsonl");
+    overwrite(&taken, "");
+    log.check().unwrap();
+    for _ in 0..3 {
+        for fault in [append(&mut log, "b", 1).unwrap_err(), log.check().unwrap_err()] {
+            let fault = fault.to_string();
+            assert!(fault.contains("00000000000000000002.jsonl is there"), "{fault}");
+        }
+    }
+    assert_eq!(log.head(), head);
+    fs::remove_file(&taken).unwrap();
+    log.check().unwrap();
+    append(&mut log, "b", 1).unwrap();
+    assert_eq!(wires(directory.path(), log.head()), expected(&[("a", 1), ("b", 1)]));
+}
+
+/// What is there under a segment's name is one only if the log has made it.
+#[test]
+fn a_segment_that_the_log_did_not_make_is_a_stray() {
+    let root = tempfile::tempdir().unwrap();
+    let (directory, seals) = (root.path().join("ledger"), Seals::default());
+    let opened = SegmentLog::open_with_journal(
+        Arc::new(RealDisk),
+        &directory,
+        &root.path().join("journal"),
+        TOPIC,
+        &[],
+        (seals.clone(), &mut |_, _| {}),
+    );
+    let mut log = opened.unwrap().0.with_segment_bytes_max(1);
+    let source = Source::files(&directory);
+    assert_eq!(source.stray(&seals), None);
+    for name in ["a", "b", "c"] {
+        append(&mut log, name, 2).unwrap();
+        assert_eq!(source.stray(&seals), None, "{name}");
+    }
+    for name in
+        ["00000000000000000000", "00000000000000000002", "00000000000000000007", "00000000000000000200"]
+    {
+        let stray = directory.join(name).with_extension("jsonl");
+        overwrite(&stray, "");
+        assert_eq!(source.stray(&seals), Some(stray.clone()));
+        fs::remove_file(stray).unwrap();
+    }
+    assert_eq!(source.stray(&seals), None);
+}
