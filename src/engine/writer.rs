@@ -243,6 +243,15 @@ impl Writer {
             return Outcome::Overtaken(Vec::new(), Overtaken { waiting, was_read: false });
         }
         let Some(batch) = batch else { return self.confirm(waiting) };
+        if batch.last_timestamp().unix_nanoseconds().is_none() {
+            // An entry that the views cannot take in would be there for ever, and no start could pass it. The clock is not the
+            // ledger's fault, so readiness says it elsewhere.
+            let why = format!(
+                "the clock says that it is {}, a time that no entry can have",
+                batch.last_timestamp()
+            );
+            return Outcome::Failed(why, waiting);
+        }
         let (watch, entries, bytes) = (&self.watch, batch.entries().len(), batch.text().len());
         watch.observer.append_begins();
         let appended = asking(watch, || self.log.append(after, &batch));

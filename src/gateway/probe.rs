@@ -26,6 +26,7 @@ struct Found {
     disk: Option<String>,
     room: Option<String>,
     clock: Option<String>,
+    time: Option<String>,
     stray: Option<String>,
 }
 
@@ -75,6 +76,11 @@ impl Probe {
         lock(&self.found).clock.clone()
     }
 
+    /// What is wrong with the clock, if nothing can be decided by it.
+    pub fn time(&self) -> Option<String> {
+        lock(&self.found).time.clone()
+    }
+
     /// What lies among the segments and is none, if something does.
     pub fn stray(&self) -> Option<String> {
         lock(&self.found).stray.clone()
@@ -98,7 +104,7 @@ fn look(Ground { path, engine, ledger, seals }: &Ground) -> Found {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         format!("`{}` in memory/ledger does not belong into the ledger", printable(&name))
     });
-    Found { disk, room, clock, stray }
+    Found { disk, room, clock, time: clock::fault(now), stray }
 }
 
 /// What is wrong with the room where a directory is, if something is.

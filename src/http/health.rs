@@ -208,6 +208,13 @@ fn condition(app: &App) -> Condition {
             "make room now: decisions go on until a write fails, and then only when there is room again";
         failing.push(Trouble { lasts: true, ..one("disk", why, hint) });
     }
+    if let Some(why) = app.probe.time() {
+        failing.push(one(
+            "clock",
+            why,
+            "no entry can have that time, so nothing is decided; set the clock right",
+        ));
+    }
     if let Some(why) = app.probe.clock() {
         degraded.push(growing(one(
             "clock",

@@ -145,3 +145,23 @@ fn a_stop_that_is_heard_with_the_last_decision_is_not_forgotten() {
     engine.stop();
     assert_eq!(open(directory.path()).head().sequence, 3);
 }
+
+/// The views keep times in 64 bits: an entry that they cannot take in would keep every later start from coming to its end.
+#[test]
+fn nothing_is_decided_while_the_clock_tells_a_time_that_no_entry_can_have() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let engine = start_with(Box::new(open(directory.path())), None, directory.path(), &world);
+    let submit = |n: u64| {
+        let spec = handoff(&format!("hs_0000000{n}"), &format!("key-{n}"));
+        engine.submit_and_wait(candidate(&spec, "decision-router", &world))
+    };
+    submit(1).unwrap();
+    let head = engine.head();
+    // Three hundred years.
+    world.at(300 * 366 * 86_400);
+    let fault = submit(2).unwrap_err();
+    assert!(matches!(&fault, EngineFault::NotDurable(why) if why.contains("the clock says")), "{fault}");
+    assert_eq!((engine.head(), engine.fault()), (head, None));
+    world.at(60);
+    assert_eq!(submit(2).unwrap().attempt, 1, "it was never decided");
+}
