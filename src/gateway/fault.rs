@@ -30,6 +30,11 @@ pub enum GatewayFault {
     NoKey(PathBuf),
     /// The checkpoint is not signed by the gateway's key.
     BadCheckpoint(PathBuf),
+    /// The gateway has signed this file with another key.
+    OtherKey {
+        path: PathBuf,
+        key_id: String,
+    },
     Ledger(OpenFault),
     /// The ledger lacks an entry that files have seen, or has another one in its place.
     Forgotten {
@@ -96,6 +101,13 @@ impl std::fmt::Display for GatewayFault {
             Self::BadCheckpoint(path) => {
                 write!(f, "{} is not signed by this gateway's key", path.display())
             }
+            Self::OtherKey { path, key_id } => write!(
+                f,
+                "{} was signed with another key (`{}`) than gateway.key: put the right key back from a backup, or move that file \
+                 away, and all that is signed from then on is signed with another key",
+                path.display(),
+                crate::json::printable(key_id)
+            ),
             Self::Ledger(fault @ (OpenFault::Damaged { .. } | OpenFault::Gap { .. })) => {
                 write!(f, "{fault}; {PUT_BACK}")
             }

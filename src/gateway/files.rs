@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::GatewayFault;
+use crate::ledger::name_of_log;
 
 /// The files in `memory/`.
 #[derive(Debug, Clone)]
@@ -110,18 +111,22 @@ impl Files {
         self.memory.join("gateway.key")
     }
 
-    /// Is the key missing in a workspace that a gateway has served? A new one would sign in another name. A ledger that was
-    /// copied into a new workspace is segments alone: it has no key of its own yet, and nothing that is signed with one.
+    /// Is the key missing in a workspace that has a ledger? A new one would sign in another name. A ledger that was copied or
+    /// restored into a new workspace came with a key.
     pub(super) fn has_lost_its_key(&self) -> bool {
-        let is_there = |path: PathBuf| fs::symlink_metadata(path).is_ok();
         // The workspace's own ledger, also where this one is gone with the process.
         let own = Self::of(&self.workspace);
-        let has_segments = || {
-            let mut entries = fs::read_dir(own.ledger()).into_iter().flatten().flatten();
-            entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl"))
-        };
-        let was_served = || [own.state(), own.views(), own.state_snapshot()].into_iter().any(is_there);
-        !is_there(own.gateway_key()) && (is_there(own.checkpoint()) || (has_segments() && was_served()))
+        // One that cannot be read is one.
+        let has_entries = || !matches!(name_of_log(&own.ledger(), &own.journal()), Ok(None));
+        !is_there(&own.gateway_key())
+            && (is_there(&own.checkpoint()) || (own.ledger().is_dir() && has_entries()))
+    }
+
+    /// Is there no key, nor anything that says that a gateway was served here with one?
+    pub(super) fn has_had_no_key(&self) -> bool {
+        let traces =
+            [self.gateway_key(), self.checkpoint(), self.state(), self.views(), self.state_snapshot()];
+        !traces.iter().any(|path| is_there(path))
     }
 
     /// Something that only a gateway which was served here leaves behind, if it is there. What cannot be looked at may be.
@@ -178,4 +183,8 @@ impl Files {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| GatewayFault::Io { path, why: error.to_string() })
     }
+}
+
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Files, GatewayFault};
-use crate::ledger::Source;
+use crate::ledger::{Source, gateway_key_id};
 use crate::limits;
 use crate::os::files;
 use crate::proof::Seed;
-use crate::state::{StateView, StateWatch, names_entry, open_snapshot, signed_head};
+use crate::state::{StateView, StateWatch, named_key, names_entry, open_snapshot, signed_head};
 
 /// Leaves a snapshot every so many entries: a large one more rarely, so that snapshots never weigh more than a small part
 /// of the ledger.
@@ -76,6 +76,11 @@ pub(super) fn start_from(
     let empty = (StateView::empty(topic_id), Last::default());
     let text = files::read_bounded(&files.state_snapshot(), limits::SNAPSHOT_BYTES_MAX).ok();
     let text = text.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    // Whoever put another key here may have taken the checkpoint away, which would say so.
+    let own = gateway_key_id(&seed.public_hex());
+    if let Some(key_id) = named_key(&text).filter(|key_id| *key_id != own) {
+        return Err(GatewayFault::OtherKey { path: files.state_snapshot(), key_id });
+    }
     let Some(view) = open_snapshot(&text, topic_id, &seed.public_hex()) else {
         if !text.is_empty() && signed_head(&text, &seed.public_hex()).is_none() {
             let file = files.state_snapshot();

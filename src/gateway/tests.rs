@@ -1,6 +1,7 @@
 //! Starts: who holds the workspace, what stops one, and what is known again after it.
 
 mod damage;
+mod keys;
 
 use std::fs;
 use std::path::Path;
@@ -359,49 +360,6 @@ fn a_start_goes_on_from_the_snapshot_and_an_edited_file_is_found_all_the_same() 
     assert_eq!(starts_at(None), 0);
 }
 
-#[test]
-fn a_key_that_is_lost_is_not_replaced_where_there_is_a_ledger() {
-    let workspace = tempfile::tempdir().unwrap();
-    let files = Files::of(workspace.path());
-    let gateway = open(workspace.path()).unwrap();
-    assert_eq!(decide(&gateway, 1), Decision::Allowed);
-    drop(gateway);
-    let key = fs::read(files.gateway_key()).unwrap();
-    // Without a checkpoint, as versions left it that wrote the first one later; then with one.
-    fs::remove_file(files.checkpoint()).unwrap();
-    for has_checkpoint in [false, true] {
-        assert_eq!(files.checkpoint().exists(), has_checkpoint);
-        fs::remove_file(files.gateway_key()).unwrap();
-        let refused = open(workspace.path()).unwrap_err();
-        let why = "memory/gateway.key is missing, and this workspace has a ledger; restore it from a backup";
-        assert!(refused.ends_with(why), "{refused}");
-        let volatile = Opening { ledger: LedgerUrl::Memory, ..Opening::default() };
-        let refused = Gateway::open_telling(workspace.path(), "x", volatile, &mut |_, _| {}).unwrap_err();
-        assert!(matches!(refused, GatewayFault::LostKey(_)), "{refused}");
-        assert!(!files.gateway_key().exists());
-        crate::os::files::create_private(&files.gateway_key(), &key).unwrap();
-        open(workspace.path()).unwrap().close().unwrap();
-    }
-}
-
-/// From the first decision on, however the gateway ends.
-#[test]
-fn a_key_that_was_replaced_is_not_signed_with() {
-    let workspace = tempfile::tempdir().unwrap();
-    let files = Files::of(workspace.path());
-    let gateway = open(workspace.path()).unwrap();
-    assert_eq!(decide(&gateway, 1), Decision::Allowed);
-    drop(gateway);
-    let elsewhere = tempfile::tempdir().unwrap();
-    drop(open(elsewhere.path()).unwrap());
-    let own = fs::read(files.gateway_key()).unwrap();
-    overwrite(&files.gateway_key(), fs::read(Files::of(elsewhere.path()).gateway_key()).unwrap());
-    let refused = open(workspace.path()).unwrap_err();
-    assert!(refused.ends_with("memory/checkpoint is not signed by this gateway's key"), "{refused}");
-    overwrite(&files.gateway_key(), own);
-    open(workspace.path()).unwrap();
-}
-
 /// Each file that remembers an entry is held against the ledger by itself, and the one that differs is named.
 #[test]
 fn a_state_file_that_names_another_entry_is_what_was_edited_where_all_else_agrees() {
@@ -443,21 +401,6 @@ fn a_state_file_that_names_another_entry_is_what_was_edited_where_all_else_agree
         assert!(refused.contains(lost) && !refused.contains("state restore"), "{refused}");
         assert!(refused.ends_with("move it away: a start makes it again"), "{refused}");
     }
-}
-
-#[test]
-fn a_ledger_that_was_copied_into_a_new_workspace_gets_a_key() {
-    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let gateway = open(old.path()).unwrap();
-    assert_eq!(decide(&gateway, 1), Decision::Allowed);
-    gateway.close().unwrap();
-    let (from, to) = (Files::of(old.path()), Files::of(new.path()));
-    to.make_directories().unwrap();
-    for entry in fs::read_dir(from.ledger()).unwrap().map(Result::unwrap) {
-        overwrite(&to.ledger().join(entry.file_name()), fs::read(entry.path()).unwrap());
-    }
-    open(new.path()).unwrap().close().unwrap();
-    assert!(to.gateway_key().exists() && to.checkpoint().exists());
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub use difference::Difference;
 pub use follow::{StateFollower, StateWatch};
 pub use publish::{Publisher, Replaced};
 pub use rebuild::{Published, RebuildFault, names_entry, rebuild, rebuild_from};
-pub use snapshot::{open_snapshot, seal_snapshot, signed_head};
+pub use snapshot::{named_key, open_snapshot, seal_snapshot, signed_head};
 pub use view::{StateFault, StateView};
 
 #[cfg(test)]

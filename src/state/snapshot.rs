@@ -31,6 +31,9 @@ const REDUCER: &str = concat!(
 #[serde(deny_unknown_fields)]
 struct Statement {
     head: Head,
+    /// Earlier versions did not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_id: Option<String>,
     reducer: String,
     signature: String,
     state: String,
@@ -45,6 +48,9 @@ impl Statement {
                 members.hex("running_hash", self.head.running_hash.as_bytes());
                 members.count("sequence", self.head.sequence);
             });
+            if let Some(key_id) = &self.key_id {
+                members.text("key_id", key_id);
+            }
             members.text("reducer", &self.reducer);
             members.text("state", &self.state);
             members.text("topic_id", &self.topic_id);
@@ -60,6 +66,7 @@ pub fn seal_snapshot(view: &StateView, topic_id: &str, seed: &Seed) -> Option<St
     let state = serde_json::to_string(view).ok()?;
     let mut statement = Statement {
         head: view.head(),
+        key_id: Some(gateway_key_id(&seed.public_hex())),
         reducer: Digest::of(REDUCER.as_bytes()).to_string(),
         signature: String::new(),
         state: Digest::of(state.as_bytes()).to_string(),
@@ -73,10 +80,20 @@ pub fn seal_snapshot(view: &StateView, topic_id: &str, seed: &Seed) -> Option<St
     Some(text)
 }
 
-/// What a snapshot says, if this gateway signed it, and the state behind that.
-fn signed<'t>(text: &'t str, public_hex: &str) -> Option<(Statement, &'t str)> {
+/// What a snapshot says, and the state behind that.
+fn stated(text: &str) -> Option<(Statement, &str)> {
     let (statement, state) = text.strip_suffix('\n')?.split_once('\n')?;
-    let statement: Statement = serde_json::from_str(statement).ok()?;
+    Some((serde_json::from_str(statement).ok()?, state))
+}
+
+/// The id of the key that a snapshot says it is signed with.
+pub fn named_key(text: &str) -> Option<String> {
+    stated(text)?.0.key_id
+}
+
+/// The same, if this gateway signed it.
+fn signed<'t>(text: &'t str, public_hex: &str) -> Option<(Statement, &'t str)> {
+    let (statement, state) = stated(text)?;
     let key = Key::ed25519(&gateway_key_id(public_hex), "gateway", Purpose::Dispatch, public_hex)?;
     key.verify(statement.signed_text().as_bytes(), &statement.signature).ok()?;
     Some((statement, state))

@@ -9,7 +9,8 @@ use crate::gateway::closed::{closed, set_closed};
 use crate::gateway::opened::settle_journal;
 use crate::gateway::remembering::hold_before_leaving;
 use crate::gateway::{
-    Files, OtherCheckpoint, WorkspaceLock, checkpoints, public_key, read_checkpoint, read_other_checkpoints,
+    Files, OtherCheckpoint, WorkspaceLock, checkpoints, gateway_seed, public_key, read_checkpoint,
+    read_other_checkpoints,
 };
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, SharedFault, SharedKind, Taken};
 use crate::ledger::verify;
@@ -178,6 +179,10 @@ impl End {
     pub(super) fn writer(&self, topic_id: &str, mark: &Closing) -> Result<Writer, MoveFault> {
         Ok(match self {
             Self::Files { files, .. } => {
+                // From its first entry on, a ledger without a key is one that has lost it.
+                if files.has_had_no_key() {
+                    gateway_seed(&files.gateway_key()).map_err(MoveFault::Gateway)?;
+                }
                 let opened = SegmentLog::open(Arc::new(RealDisk), &files.ledger(), topic_id, &[]);
                 Writer::Files(Box::new(opened.map_err(MoveFault::Open)?.0))
             }
