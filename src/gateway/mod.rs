@@ -194,6 +194,7 @@ impl Gateway {
         if !matches!(published, Published::Missing | Published::Torn | Published::AsOf(_)) {
             return Err(GatewayFault::State { path: files.state(), published });
         }
+        tell_of_state(&files, head, &published);
         let state = StateFollower::start(view, publisher, ledger.clone()).map_err(io)?;
         let state_watch = state.watch();
         let hub = Hub::new(ledger.clone());
@@ -435,6 +436,22 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Says that the state file is made again where there was one to lose: somebody cut it, or a power cut did.
+fn tell_of_state(files: &Files, head: Head, published: &Published) {
+    let is_there = |path: PathBuf| std::fs::symlink_metadata(path).is_ok();
+    let what = match published {
+        Published::Torn => "it ends in the middle",
+        Published::Missing if is_there(files.state()) => "it holds nothing",
+        // A workspace that was copied or restored, or is a new replica's, had none.
+        Published::Missing if is_there(files.state_snapshot()) || is_there(files.views()) => "it is gone",
+        _ => return,
+    };
+    if head.sequence > 0 {
+        let file = files.state();
+        tracing::warn!(file = %file.display(), what, "the state file is made again from the ledger");
     }
 }
 

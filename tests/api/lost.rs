@@ -149,6 +149,38 @@ fn what_a_start_would_stumble_over_is_said_before_it_does() {
     }
 }
 
+/// The ledger has all of it, so it is made again; whoever reads the log knows that somebody, or a power cut, took it.
+#[test]
+fn a_state_file_that_is_made_again_leaves_a_word() {
+    type Change = fn(&Path);
+    let changes: [(Change, &str); 3] = [
+        (|state| fs::remove_file(state).unwrap(), "it is gone"),
+        (|state| write(state, ""), "it holds nothing"),
+        (
+            |state| {
+                let text = fs::read_to_string(state).unwrap();
+                write(state, &text[..text.len() / 2]);
+            },
+            "it ends in the middle",
+        ),
+    ];
+    let mut daemon = Daemon::new();
+    assert_eq!(daemon.submit(&spec("again_0001")).status, 201);
+    let state = daemon.path("memory/orchestration-state.json");
+    for (change, what) in changes {
+        daemon.signal("TERM");
+        assert!(daemon.wait().success());
+        let whole = fs::read(&state).unwrap();
+        assert!(!daemon.log().contains(what), "{}", daemon.log());
+        change(&state);
+        daemon.restart_after_stop();
+        let log = daemon.log();
+        let line = log.lines().find(|line| line.contains(what));
+        assert!(line.is_some_and(|line| line.contains("WARN") && line.contains("made again")), "{log}");
+        assert_eq!(fs::read(&state).unwrap(), whole);
+    }
+}
+
 /// A snapshot that somebody changed is not used, which costs a start some time; whoever reads the log knows why.
 #[test]
 fn a_snapshot_that_somebody_changed_is_passed_over_with_a_word() {
