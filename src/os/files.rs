@@ -33,11 +33,6 @@ pub(crate) fn read_all(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same of text.
-pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    io::read_to_string(open_regular(path)?)
-}
-
 /// Reads a stream of at most `bytes_max` bytes to its end.
 pub(crate) fn read_stream(stream: impl io::Read, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

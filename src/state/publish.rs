@@ -2,11 +2,10 @@
 //!
 //! Not synced: the ledger is the record, and a file that a power cut took is made again.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::os::files::{Stamp, read_text, replace_unsynced, stamp};
+use crate::os::files::{Stamp, read_all, replace_unsynced, stamp};
 
 /// Publishes the state file and notices when somebody else wrote it.
 #[derive(Debug)]
@@ -58,7 +57,7 @@ impl Publisher {
 
     /// Reads the file. One that could not be published the last time holds an older document, which nobody has any more.
     fn is_unchanged(&self) -> bool {
-        !self.is_published || fs::read(&self.path).is_ok_and(|bytes| bytes == self.text.as_bytes())
+        !self.is_published || read_all(&self.path).is_ok_and(|bytes| bytes == self.text.as_bytes())
     }
 
     /// Replaces the file by the document that is rendered. Says whether it was still the one that was published last.
@@ -73,13 +72,26 @@ impl Publisher {
         Ok(replaced)
     }
 
-    /// What is published now; nothing if there is no file, or an empty one.
+    /// What is published now; nothing if there is no file, or one that nothing is in. After a power cut it may end anywhere,
+    /// also inside a character, and zeros may stand where any part of it was.
     pub fn read(&self) -> io::Result<Option<String>> {
-        match read_text(&self.path) {
-            Ok(text) if text.trim().is_empty() => Ok(None),
-            Ok(text) => Ok(Some(text)),
+        match read_all(&self.path) {
+            Ok(bytes) if bytes.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace()) => Ok(None),
+            Ok(bytes) => text_of(bytes).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
+}
+
+/// The text of a file that may have been torn. A sign that stands for half a character keeps it from being taken for a whole one.
+fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).or_else(|error| {
+        let is_torn = error.utf8_error().error_len().is_none() || error.as_bytes().contains(&0);
+        if is_torn {
+            Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidData, error))
+        }
+    })
 }

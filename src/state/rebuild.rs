@@ -67,10 +67,10 @@ fn is_blank(published: &str) -> bool {
     ledger.running_hash.is_some_and(|named| blank.render().replace(&own, &named) == published)
 }
 
-/// Is it the beginning of a document?
+/// Is it the beginning of a document, or one with zeros where a part of it was? JSON has none anywhere.
 fn is_torn(published: &str) -> bool {
-    published.starts_with('{')
-        && serde_json::from_str::<serde::de::IgnoredAny>(published).is_err_and(|error| error.is_eof())
+    let is_cut = || serde_json::from_str::<serde::de::IgnoredAny>(published).is_err_and(|error| error.is_eof());
+    published.contains('\0') || published.starts_with('{') && is_cut()
 }
 
 /// Reduces all entries, and says what the published text is.

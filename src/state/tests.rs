@@ -196,6 +196,42 @@ fn a_published_file_is_measured_by_the_ledger() {
     assert_eq!(history.rebuild(Some("[")), Published::Unreadable, "no beginning of ours");
 }
 
+/// It is not synced, so a power cut may leave any beginning of it, and zeros in the place of any part.
+#[test]
+fn what_a_power_cut_leaves_of_the_file_is_made_again_and_an_edit_is_not() {
+    let mut history = History::new();
+    history.decision("hs_00000001", "allowed", true);
+    let current = history.view().render().replace("queued", "„später“");
+    let whole = current.as_bytes();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state.json");
+    let found = |bytes: &[u8]| {
+        crate::os::files::replace_private(&path, bytes).unwrap();
+        let text = Publisher::new(path.clone()).read().map_err(|error| error.to_string())?;
+        Ok::<_, String>(history.rebuild(text.as_deref()))
+    };
+    for cut in 1..whole.len() - 2 {
+        let mut torn = whole[..cut].to_vec();
+        assert_eq!(found(&torn), Ok(Published::Torn), "cut at {cut}");
+        torn.resize(whole.len(), 0);
+        assert_eq!(found(&torn), Ok(Published::Torn), "zeros from {cut}");
+        let mut holed = whole.to_vec();
+        holed[cut - 1..(cut + 64).min(whole.len())].fill(0);
+        assert_eq!(found(&holed), Ok(Published::Torn), "zeros behind {cut}");
+    }
+    assert_eq!(found(&[whole, b"\0"].concat()), Ok(Published::Torn));
+    for nothing in ["", "\0\0\0", "\n"] {
+        assert_eq!(found(nothing.as_bytes()), Ok(Published::Missing));
+    }
+    assert!(matches!(found(whole), Ok(Published::Edited { .. })));
+    for more in [[0xC3].as_slice(), b"{}"] {
+        assert_eq!(found(&[whole, more].concat()), Ok(Published::Unreadable), "{more:?}");
+    }
+    // No beginning of anything ends so.
+    let within = [b"{\"".as_slice(), &[0xC3, b'a'], b"\":1}"].concat();
+    assert!(found(&within).unwrap_err().contains("invalid utf-8"));
+}
+
 #[test]
 fn a_file_from_before_the_first_entry_is_of_no_ledger_in_particular() {
     let mut history = History::new();
