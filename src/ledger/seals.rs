@@ -91,6 +91,11 @@ impl Seals {
         Some(format!("{statement}\n{seals}\n"))
     }
 
+    /// What was told could not be kept: it is news still.
+    pub fn not_kept(&self) {
+        self.lock().is_new = true;
+    }
+
     /// How many full segments the log read through when it was opened.
     pub fn read_through(&self) -> usize {
         self.lock().read_through

@@ -122,11 +122,7 @@ impl SegmentLog {
         let (seal, found) = (self.seals.behind(self.head.sequence), Seal::new(self.head, head, &identity));
         let is_read = seal != Some(found);
         if is_read {
-            self.read_full(&path, head, remembered)?;
-            if let Some(seal) = seal.filter(|seal| seal.head != head) {
-                // A chain by itself, and not the one that was here.
-                return Err(OpenFault::Different { sequence: seal.head.sequence });
-            }
+            self.read_full(&path, head, remembered, seal.map(|seal| seal.head))?;
             self.seals.renew(found);
         }
         (self.head, self.last_timestamp) = (head, last_timestamp);
@@ -134,14 +130,22 @@ impl SegmentLog {
         Ok(is_read)
     }
 
-    /// Reads a full segment through, from the first line to the last: it must end with this entry.
-    fn read_full(&self, path: &Path, head: Head, remembered: &[Head]) -> Result<(), OpenFault> {
+    /// Reads a full segment through, from the first line to the last: it must end with this entry, and have the one that it
+    /// was sealed with, if it was. One that was sealed when a batch had failed may have been taken up again by a start.
+    fn read_full(
+        &self,
+        path: &Path,
+        head: Head,
+        remembered: &[Head],
+        sealed: Option<Head>,
+    ) -> Result<(), OpenFault> {
         let (text, _) = self.disk.read(path).map_err(io_at(path))?;
-        let mut different = None;
+        let (mut different, mut missed) = (None, sealed);
         let scan = scan(&text, &self.topic_id, self.head, |head| {
             if remembered.iter().any(|other| other.sequence == head.sequence && *other != head) {
                 different = Some(head.sequence);
             }
+            missed = missed.filter(|sealed| *sealed != head);
         });
         if let Some(sequence) = different {
             return Err(OpenFault::Different { sequence });
@@ -150,7 +154,8 @@ impl SegmentLog {
             let line = scan.bad_line.unwrap_or_default();
             return Err(OpenFault::Damaged { segment: name_of(path), line, after: scan.head.sequence });
         }
-        Ok(())
+        // A chain by itself, and not the one that was here.
+        missed.map_or(Ok(()), |sealed| Err(OpenFault::Different { sequence: sealed.sequence }))
     }
 
     /// Reads the last segment through, sets a torn tail aside, puts back what the journal has and it has not, and gets

@@ -202,3 +202,27 @@ fn there_is_news_when_a_segment_is_full_and_when_one_was_touched() {
     drop(open_sealed(root.path(), &kept).unwrap());
     assert_eq!(kept.read_through(), 0);
 }
+
+/// A failed batch seals a segment early; a start that finds nothing behind it goes on in it, and may be unable to write that
+/// down.
+#[test]
+fn a_segment_that_was_taken_up_again_after_it_was_sealed_is_read_and_taken() {
+    let root = tempfile::tempdir().unwrap();
+    let seals = Seals::default();
+    let (log, _) = open_sealed(root.path(), &seals).unwrap();
+    let mut log = log.with_segment_bytes_max(900);
+    append(&mut log, "a", 3).unwrap();
+    append(&mut log, "b", 3).unwrap();
+    let old = seals.news(TOPIC, &seed()).unwrap();
+    drop(log);
+    fs::remove_file(segments(&root.path().join("ledger")).remove(1)).unwrap();
+    let (mut log, _) = open_sealed(root.path(), &Seals::default()).unwrap();
+    append(&mut log, "c", 3).unwrap();
+    let mut log = log.with_segment_bytes_max(900);
+    let last = append(&mut log, "d", 3).unwrap();
+    drop(log);
+    assert_eq!(segments(&root.path().join("ledger")).len(), 2);
+    let kept = Seals::read(&old, TOPIC, &seed().public_hex());
+    let (log, _) = open_sealed(root.path(), &kept).unwrap();
+    assert_eq!((log.head(), kept.read_through()), (last, 1));
+}
