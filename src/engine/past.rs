@@ -72,7 +72,7 @@ pub struct ViewsPast {
 impl ViewsPast {
     pub fn new(views: Box<dyn FollowedViews>, ledger: Source, topic_id: &str) -> Result<Self, ViewsFault> {
         let gateway_stream = StreamId::Gateway { topic_id }.to_string();
-        let reader = RefCell::new((views.opening(), views.open()?));
+        let reader = RefCell::new((views.opening(), opened(&*views)?));
         Ok(Self { views, reader, ledger, gateway_stream })
     }
 
@@ -81,7 +81,7 @@ impl ViewsPast {
     fn reader(&self) -> Result<Ref<'_, Reader>, ViewsFault> {
         let opening = self.views.opening();
         if self.reader.borrow().0 != opening {
-            let reader = self.views.open()?;
+            let reader = opened(&*self.views)?;
             *self.reader.borrow_mut() = (opening, reader);
         }
         Ok(Ref::map(self.reader.borrow(), |(_, reader)| reader))
@@ -160,6 +160,13 @@ impl ViewsPast {
             }
         }
     }
+}
+
+/// A reader of the file that has the views' name now. INVARIANT (live claims): what left memory is in it.
+fn opened(views: &dyn FollowedViews) -> Result<Reader, ViewsFault> {
+    // Asked before: what is applied meanwhile may be in it or not.
+    let applied = views.applied();
+    views.open()?.holds(applied)
 }
 
 impl std::fmt::Debug for ViewsPast {

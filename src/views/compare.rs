@@ -82,7 +82,7 @@ pub fn compare<I: IntoIterator<Item = Entry>>(
 /// The tables as the entries give them, in a file without a name that goes with the connection.
 fn made_again(topic_id: &str, entries: impl IntoIterator<Item = Entry>) -> Result<Connection, ViewsFault> {
     let mut connection = store::connect_to_scratch()?;
-    store::migrate(&mut connection, topic_id)?;
+    store::migrate(&mut connection, topic_id, store::Begin::Following)?;
     let applied = store::applied(&connection, topic_id)?;
     store::begin_rebuild(&mut connection)?;
     let mut views = Views { connection, applied, words: Words::default(), doubled: None };

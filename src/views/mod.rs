@@ -52,13 +52,15 @@ pub use messages::{AskedClaim, AskedState, MessageClaim, MessageRow};
 pub use reader::{FollowedViews, Reader};
 pub use rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow};
 pub use status::{Status, UnknownStatus};
-pub(crate) use store::{beside, delete};
+pub(crate) use store::{beside, delete, holds_nothing};
 pub use tally::DecisionMinute;
 pub use tasks::{SeenBy, TaskFilter, TaskRow};
 
-use crate::ledger::Entry;
+use crate::ledger::{Entry, RunningHash};
 use crate::limits;
 use follow::{Applied, Follower};
+use store::Begin;
+use sum::Sum;
 use words::Words;
 
 /// The tables, and the only connection that writes to them.
@@ -79,7 +81,7 @@ impl Views {
             let _ = store::delete(path);
         }
         let mut connection = store::connect(path)?;
-        store::migrate(&mut connection, topic_id)?;
+        store::migrate(&mut connection, topic_id, Begin::Following)?;
         let applied = store::applied(&connection, topic_id)?;
         Ok(Self { connection, applied, words: Words::default(), doubled: None })
     }
@@ -97,7 +99,7 @@ impl Views {
         topic_id: &str,
         entries: impl IntoIterator<Item = Entry>,
     ) -> Result<Self, ViewsFault> {
-        let mut views = Self::recreate(path, topic_id)?;
+        let mut views = Self::begin_anew(path, topic_id)?;
         if let Err(fault) = views.fill(entries) {
             // Half of it is of no use, and would keep the room that others may be short of.
             drop(views);
@@ -105,6 +107,17 @@ impl Views {
             return Err(fault);
         }
         Ok(views)
+    }
+
+    /// Deletes whatever is there. Nobody reads of the new file before it is said to be whole: what has not been put into it yet
+    /// would read as what never was.
+    fn begin_anew(path: &Path, topic_id: &str) -> Result<Self, ViewsFault> {
+        store::delete(path)?;
+        let mut connection = store::connect(path)?;
+        store::migrate(&mut connection, topic_id, Begin::Rebuilding)?;
+        let running_hash = RunningHash::genesis(topic_id).to_string();
+        let applied = Applied { sequence: 0, running_hash, claims: Sum::default() };
+        Ok(Self { connection, applied, words: Words::default(), doubled: None })
     }
 
     fn fill(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ViewsFault> {

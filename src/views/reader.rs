@@ -7,7 +7,7 @@ use rusqlite::{Connection, Transaction};
 use super::acts::{self, ActRow};
 use super::claims::Claims;
 use super::cursor::{Cursor, Page};
-use super::fault::ViewsFault;
+use super::fault::{ViewsFault, damaged};
 use super::filter::{ENTRIES, EntryFilter, HANDOFFS, HandoffFilter, range};
 use super::query::{List, Wanted};
 use super::rows::{AttemptRow, EntryRow, HandoffDetail, HandoffRow, detail, entry, handoff};
@@ -41,6 +41,16 @@ impl Reader {
         let connection = store::connect_to_read(path)?;
         store::check_to_read(&connection)?;
         Ok(Self { connection })
+    }
+
+    /// The same, where entries up to this one are known to be in them: a file that lacks some of those is an older one that was
+    /// put there, or is not filled yet, and does not know what was claimed.
+    pub fn holds(self, sequence: u64) -> Result<Self, ViewsFault> {
+        let reached = store::reached(&self.connection)?;
+        if reached >= sequence {
+            return Ok(self);
+        }
+        Err(damaged(format_args!("it holds entries up to {reached}, and {sequence} were applied")))
     }
 
     /// Handoffs, the newest first by when they were first created.

@@ -93,8 +93,17 @@ fn prepare(connection: &Connection) -> Result<(), ViewsFault> {
     Ok(())
 }
 
+/// What a file that has nothing in it becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// Tables that follow from the first entry on.
+    Following,
+    /// Tables of which nobody may read before they are filled.
+    Rebuilding,
+}
+
 /// Brings the file to our version; one that has nothing in it starts at 0.
-pub(super) fn migrate(connection: &mut Connection, topic_id: &str) -> Result<(), ViewsFault> {
+pub(super) fn migrate(connection: &mut Connection, topic_id: &str, begin: Begin) -> Result<(), ViewsFault> {
     let version = version(connection)?;
     if version == MIGRATIONS.len() as i64 {
         return Ok(());
@@ -107,12 +116,17 @@ pub(super) fn migrate(connection: &mut Connection, topic_id: &str) -> Result<(),
     if version == 0 {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.execute(
-            "INSERT INTO applied (one, topic_id, sequence, running_hash, rebuilding) VALUES (1, ?1, 0, ?2, 0)",
-            (topic_id, RunningHash::genesis(topic_id).to_string()),
+            "INSERT INTO applied (one, topic_id, sequence, running_hash, rebuilding) VALUES (1, ?1, 0, ?2, ?3)",
+            (topic_id, RunningHash::genesis(topic_id).to_string(), begin == Begin::Rebuilding),
         )?;
     }
     transaction.commit()?;
     Ok(())
+}
+
+/// How far the tables say that they have come.
+pub(super) fn reached(connection: &Connection) -> Result<u64, ViewsFault> {
+    Ok(connection.query_row("SELECT sequence FROM applied", [], |row| row.get(0))?)
 }
 
 /// The version of the file, if it is one of ours.
@@ -188,7 +202,7 @@ pub(super) fn check_to_read(connection: &Connection) -> Result<(), ViewsFault> {
 /// Is there no file, or one without a byte in it? What lies beside it is then of a file that is gone. SQLite deletes
 /// such a journal, but not its index, which it takes as true while another process still has the old file open: it
 /// then looks for pages in a journal that has none.
-pub(super) fn holds_nothing(path: &Path) -> bool {
+pub(crate) fn holds_nothing(path: &Path) -> bool {
     std::fs::metadata(path).map_or_else(
         |error| error.kind() == std::io::ErrorKind::NotFound,
         |metadata| metadata.is_file() && metadata.len() == 0,

@@ -322,10 +322,18 @@ fn a_past_whose_file_was_made_again_asks_the_new_one() {
     applied.store(6, Ordering::Release);
     opening.store(1, Ordering::Release);
     assert_eq!((past.applied(), claimed(1), claimed(2)), (6, true, true));
-    // One that cannot be opened is a fault, also after others could be.
+    // An older one that somebody put in its place would say of what it lacks that it never was.
     drop(views);
-    std::fs::remove_file(&file).unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    drop(Views::rebuild(&file, "gw_test", entries().take(3)).unwrap());
     opening.store(2, Ordering::Release);
+    let fault = past.handoff("hs_00000002").unwrap_err();
+    assert!(fault.to_string().contains("it holds entries up to 3, and 6 were applied"), "{fault}");
+    crate::os::files::replace_private(&file, &whole).unwrap();
+    assert!(claimed(2));
+    // One that cannot be opened is a fault, also after others could be.
+    std::fs::remove_file(&file).unwrap();
+    opening.store(3, Ordering::Release);
     past.handoff("hs_00000002").map(drop).unwrap_err();
 }
 

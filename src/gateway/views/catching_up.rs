@@ -6,7 +6,7 @@ use super::super::GatewayFault;
 use crate::engine::EngineFault;
 use crate::ledger::{EntriesFault, Entry, Source};
 use crate::limits;
-use crate::views::{Rebuild, Views, ViewsFault, delete};
+use crate::views::{Rebuild, Views, ViewsFault, delete, holds_nothing};
 
 /// Opens the views and applies what they lack, through entry `through`. Views that are missing, damaged, of another ledger
 /// or not near (told what they have and what they should) are made again. `go_on` hears how many entries of how many are done, and whether it ends there is its to say.
@@ -29,10 +29,16 @@ pub(super) fn catch_up(
         let read = ledger.entries(from, last).map_err(GatewayFault::Unread)?;
         Ok(read.map_while(|entry| entry.map_err(|fault| *unread = Some(fault)).ok()).collect())
     };
-    let opened = match Views::open(path, topic_id) {
-        Ok(views) if is_near(reached(&views), through) && agrees(&views, ledger, through)? => Some(views),
-        Ok(_) | Err(ViewsFault::NeedsRebuild(_)) => None,
-        Err(other) => return Err(fault(other)),
+    // One that is opened where there is none is whole, and holds nothing: whoever reads it meanwhile would believe that.
+    let is_new = through > 0 && holds_nothing(path);
+    let opened = if is_new {
+        None
+    } else {
+        match Views::open(path, topic_id) {
+            Ok(views) if is_near(reached(&views), through) && agrees(&views, ledger, through)? => Some(views),
+            Ok(_) | Err(ViewsFault::NeedsRebuild(_)) => None,
+            Err(other) => return Err(fault(other)),
+        }
     };
     let mut views = match opened {
         Some(views) => views,

@@ -219,6 +219,16 @@ fn a_rebuild_that_was_cut_short_is_noticed_and_nobody_reads_it_meanwhile() {
     assert!(Reader::open(&place.path).is_ok());
 }
 
+/// What has not been put into it yet would read as what never was.
+#[test]
+fn nobody_reads_a_file_that_is_about_to_be_filled() {
+    let place = Place::new();
+    let begun = Views::begin_anew(&place.path, TOPIC).unwrap();
+    let fault = Reader::open(&place.path).unwrap_err();
+    assert!(matches!(fault, ViewsFault::NeedsRebuild(Rebuild::Unfinished)), "{fault}");
+    assert_eq!(begun.applied(), None);
+}
+
 #[test]
 fn readers_do_not_block_the_writer_and_never_see_half_a_batch() {
     let (place, history) = (Place::new(), some_history());
