@@ -258,11 +258,7 @@ impl Line {
             let news = std::mem::take(&mut self.news);
             self.catch_up(news, Overtaken::default());
         }
-        while self.has_room()
-            && let Some(waiting) = self.again.pop_front()
-        {
-            self.decide(waiting);
-        }
+        self.decide_again();
         if !self.stopping && self.stuck.is_none() {
             self.tick();
         }
@@ -272,9 +268,20 @@ impl Line {
         // What was written here may have left something to record, or have been the last before a stop that was heard
         // with it: no message will come of either.
         while !self.writing && !self.is_shared && (self.stopping || !self.batch.is_empty()) {
+            // There was no room for them before it was written.
+            self.decide_again();
             self.ship(None)?;
         }
         Ok(())
+    }
+
+    /// Decides those who have waited for it longest, as far as there is room.
+    fn decide_again(&mut self) {
+        while self.has_room()
+            && let Some(waiting) = self.again.pop_front()
+        {
+            self.decide(waiting);
+        }
     }
 
     /// How much longer to wait for those who were answered just now. Only an append to a database takes long enough for that.

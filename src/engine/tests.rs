@@ -95,7 +95,7 @@ fn start_with(
     EngineHandle::start(Setup::new(log, last, Box::new(world.clone())), history).unwrap()
 }
 
-fn open(directory: &Path) -> SegmentLog {
+pub(super) fn open(directory: &Path) -> SegmentLog {
     SegmentLog::open(Arc::new(RealDisk), directory, "gw_test", &[]).unwrap().0
 }
 

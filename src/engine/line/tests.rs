@@ -4,9 +4,9 @@ use std::sync::mpsc::channel;
 
 use super::*;
 use crate::engine::tests::failing::gated;
-use crate::engine::tests::{TestWorld, candidate, eventually, handoff};
+use crate::engine::tests::{TestWorld, candidate, eventually, handoff, open};
 use crate::engine::{Candidate, EngineHandle, Reply, Setup};
-use crate::ledger::{Follower, Notice};
+use crate::ledger::{Follower, Log as _, Notice};
 
 /// Only a bound for the case that it fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,6 +28,39 @@ impl Follower for Slow {
 
 fn asked(id: &str, world: &TestWorld) -> (Candidate, Reply) {
     (candidate(&handoff(id, &format!("key-{id}")), "decision-router", world), Box::new(drop))
+}
+
+/// A full batch has to be written before there is room for those behind it, and with a stop in between nothing more comes that
+/// would have somebody look again.
+#[test]
+fn a_stop_waits_for_those_who_found_no_room_in_a_full_batch() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), TestWorld::new());
+    let setup = Setup::new(Box::new(open(directory.path())), None, Box::new(world.clone()));
+    let engine = EngineHandle::start(setup, std::iter::empty()).unwrap();
+    let (told, heard) = channel();
+    let waiting = |id: &str| {
+        let told = told.clone();
+        let reply: Reply = Box::new(move |result| drop(told.send(result.map(|decided| decided.decision))));
+        Waiting::Decision(Asked::new(Box::new(asked(id, &world).0), reply))
+    };
+    let first = [waiting("hs_full_0001"), waiting("hs_full_0002"), waiting("hs_full_0003")];
+    let handle = engine.clone();
+    std::thread::spawn(move || {
+        let mut desk = handle.shared.line.lock().ok().unwrap();
+        let line = desk.as_mut().unwrap();
+        let body = "x".repeat(limits::BATCH_BYTES_MAX);
+        line.batch.body(crate::proof::Digest::of(body.as_bytes()), &body);
+        let [full, behind @ ..] = first;
+        line.decide(full);
+        behind.into_iter().for_each(|one| line.take(Message::Ask(one)));
+        line.take(Message::Stop);
+        let _ = line.work(None);
+    });
+    for _ in 0..3 {
+        assert_eq!(heard.recv_timeout(PATIENCE).unwrap().unwrap(), crate::gates::Decision::Allowed);
+    }
+    engine.stop();
+    assert_eq!(open(directory.path()).head().sequence, 9);
 }
 
 #[test]
