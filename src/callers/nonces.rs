@@ -97,6 +97,14 @@ impl Nonces {
         Ok(request.caller)
     }
 
+    /// Until when requests of a caller are refused whose clock is right, because this one was ahead: when the gateway started,
+    /// or when it took requests. Nothing if no caller is refused for longer than it may be after any start.
+    pub fn shut_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let usual = now.plus_seconds(limits::SKEW_S + limits::SIGNED_UNTIL_AHEAD_S);
+        let until = self.before.last().map_or(self.since, |last| last.max(self.since));
+        Some(until).filter(|until| *until > usual)
+    }
+
     #[cfg(test)]
     pub(super) fn remembered(&self) -> usize {
         let store = self.store.lock().unwrap();

@@ -69,7 +69,10 @@ impl RequestFault {
                 "sign the canonical JSON of bodyDigest, keyId, method, nonce, path and timestamp, as sent, with a key of purpose request"
             }
             Self::TimestampWindow => "set the clock, and sign each request when it is sent",
-            Self::TimestampForgotten => "sign the request again, with a new nonce and the time of now",
+            Self::TimestampForgotten => {
+                "sign the request again, with a new nonce and the time of now; if it is refused for more than two minutes, an \
+                 operator looks at /readyz"
+            }
             Self::NonceReused => "take a new nonce for every request",
             Self::TooManyNonces => "send fewer signed requests, or show a token instead",
         }

@@ -33,6 +33,11 @@ impl Taken {
         self.all.as_ref().is_some_and(reaches) || self.keys.get(key_id).is_some_and(reaches)
     }
 
+    /// The last timestamp that may have been taken.
+    pub fn last(&self) -> Option<Timestamp> {
+        self.keys.values().copied().chain(self.all).max()
+    }
+
     /// Requests of this key may have been taken up to here.
     pub fn cover(&mut self, key_id: &str, until: Timestamp) {
         match self.keys.get_mut(key_id) {

@@ -70,6 +70,11 @@ impl NonceKeeper {
         }
     }
 
+    /// Until when signed requests are refused because the clock was ahead.
+    pub fn shut_until(&self) -> Option<Timestamp> {
+        self.here.shut_until(clock::now())
+    }
+
     /// Takes no more, and leaves behind how far it has come.
     pub fn finish(&self) {
         self.until.finish();

@@ -222,6 +222,12 @@ fn condition(app: &App) -> Condition {
             "decisions go on by the ledger's own time; set the clock right",
         )));
     }
+    if let Some(until) = app.nonces.shut_until() {
+        let hint = "callers show tokens meanwhile; where only the gateway's clock was wrong: set it right, stop the gateway, \
+                    delete memory/signed-until.json, and start it";
+        let why = format!("the clock was ahead: signed requests may be refused until {until}");
+        degraded.push(one("callers", why, hint));
+    }
     if let Some(why) = app.gateway.state().fault() {
         degraded.push(one(
             "state",

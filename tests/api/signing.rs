@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 use time::format_description::well_known::Rfc3339;
 
-use super::harness::{Daemon, ROUTER, spec};
+use super::harness::{Daemon, ROUTER, spec, write};
 use super::wire::{Reply, Request};
 
 pub(crate) const SECRET: &str = "the secret of a caller that signs";
@@ -177,4 +177,20 @@ fn a_signed_act_counts_once_also_after_a_restart_and_for_a_clock_that_runs_ahead
     freeze(&daemon);
     is_forgotten(daemon.send(&signed_at(lift(), "other", "lift-20000", 60)));
     assert!(daemon.log().contains("signed-until.json"), "{}", daemon.log());
+    let callers = |daemon: &Daemon| {
+        let degraded = daemon.get("/readyz").json()["degraded"].clone();
+        degraded.as_array().unwrap().iter().find(|one| one["what"] == "callers").cloned()
+    };
+    assert_eq!(callers(&daemon), None, "that is over in two minutes");
+
+    // A clock that was ahead when there was none: that takes as long as the clock was ahead.
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let until = from_now(86_400);
+    write(&daemon.path("memory/signed-until.json"), json!({"all": until, "keys": {}}).to_string());
+    daemon.restart_after_stop();
+    is_forgotten(daemon.send(&signed_at(lift(), "other", "lift-30000", 0)));
+    let said = callers(&daemon).unwrap();
+    assert!(said["why"].as_str().unwrap().contains(until.get(..16).unwrap()), "{said}");
+    assert!(said["hint"].as_str().unwrap().contains("memory/signed-until.json"), "{said}");
 }

@@ -275,6 +275,28 @@ fn where_nobody_knows_what_was_taken_whatever_could_have_been_is_refused() {
     assert_eq!(spend(&nonces, "k", "nonce-1", later, later), Ok(()));
 }
 
+/// Nothing is taken twice for that, and nobody would know why it takes hours.
+#[test]
+fn a_clock_that_was_far_ahead_is_told_of_while_callers_are_refused_for_it() {
+    let hour = 3600;
+    let ahead = now().plus_seconds(hour);
+    let mut of_a_key = Taken::default();
+    of_a_key.cover("k", ahead);
+    for (since, before, until_s) in [
+        (0, Taken::unknown(ahead), Some(hour + limits::SKEW_S)),
+        (0, of_a_key, Some(hour)),
+        (hour, Taken::default(), Some(hour)),
+        (0, Taken::unknown(now()), None),
+        (0, Taken::default(), None),
+    ] {
+        let nonces = Nonces::since(now().plus_seconds(since), before);
+        let until = until_s.map(|seconds| now().plus_seconds(seconds));
+        assert_eq!(nonces.shut_until(now()), until);
+        assert!(until.is_none() || spend(&nonces, "k", "nonce-1", 0, 0).is_err(), "{until:?}");
+        assert_eq!(nonces.shut_until(now().plus_seconds(2 * hour)), None);
+    }
+}
+
 #[test]
 fn a_full_store_refuses_and_forgets_nothing() {
     let nonces = Nonces::bounded(now(), Taken::default(), NonceBounds { all_max: 5, key_max: 3 });
