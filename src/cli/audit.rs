@@ -471,18 +471,20 @@ fn lost(context: &Context, files: &Files) -> Option<Result<Exit, Failure>> {
     match hold_ledger(files, &ledger) {
         // An edited state file is the state file's finding.
         Ok(()) | Err(GatewayFault::StateEdited { .. }) => None,
-        Err(GatewayFault::Forgotten { by, fault }) => {
-            let finding = match fault {
-                OpenFault::Truncated { sequence: entries, expected: sequence } => Some(verify::Finding {
+        Err(lost @ GatewayFault::Forgotten { .. }) => {
+            let finding = match &lost {
+                GatewayFault::Forgotten {
+                    fault: OpenFault::Truncated { sequence: entries, expected: sequence },
+                    ..
+                } => Some(verify::Finding {
                     segment: None,
                     line: None,
-                    sequence: Some(sequence),
-                    kind: verify::FindingKind::Truncated { entries, sequence },
+                    sequence: Some(*sequence),
+                    kind: verify::FindingKind::Truncated { entries: *entries, sequence: *sequence },
                 }),
                 _ => None,
             };
-            let what = GatewayFault::Forgotten { by, fault }.to_string();
-            Some(Ok(bad(context, &what, finding.as_ref())))
+            Some(Ok(bad(context, &lost.to_string(), finding.as_ref())))
         }
         Err(fault) => Some(Err(Failure(fault.to_string()))),
     }

@@ -18,6 +18,9 @@ pub(super) struct Backup {
     /// A directory that is new or empty
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+    /// Copy what is left of a ledger that lacks entries for good, up to its last entry N, and give up the rest
+    #[arg(long, value_name = "N")]
+    keep: Option<u64>,
 }
 
 /// Put a backup into a workspace that has no ledger yet.
@@ -41,7 +44,7 @@ impl Backup {
         }
         let mut bar = context.printer.progress("verifying the copy");
         let files = Files::of(context.workspace.root());
-        let made = back_up(&files, &self.to, &mut |done, all| bar.tell(done, all));
+        let made = back_up(&files, &self.to, self.keep, &mut |done, all| bar.tell(done, all));
         drop(bar);
         let manifest = made.map_err(|fault| Failure(fault.to_string()))?;
         if context.printer.is_json() {

@@ -40,6 +40,8 @@ pub enum GatewayFault {
     Forgotten {
         by: Vec<Record>,
         fault: OpenFault,
+        /// The state file alone says so, and nothing tells that the ledger is what is wrong.
+        may_be_edited: bool,
     },
     /// The state file names an entry that nothing else knows of, and it is the file that is wrong.
     StateEdited {
@@ -115,7 +117,7 @@ impl std::fmt::Display for GatewayFault {
                 write!(f, "{fault}; move it out of that directory, which holds segments alone")
             }
             Self::Ledger(fault) => write!(f, "{fault}"),
-            Self::Forgotten { by, fault } => {
+            Self::Forgotten { by, fault, may_be_edited } => {
                 write!(f, "{fault}: ")?;
                 let meant = by.first().map(|record| record.head.sequence);
                 for (n, record) in by.iter().enumerate() {
@@ -129,9 +131,10 @@ impl std::fmt::Display for GatewayFault {
                 }
                 write!(
                     f,
-                    "; {PUT_BACK}; if what is left has to do, back that up and restore it, which begins a new epoch"
+                    "; {PUT_BACK}; if the entries are gone for good, `handoffd backup --keep N`, where N is the last one that \
+                     is left, and `handoffd restore` go on without them in a new epoch"
                 )?;
-                if by.iter().all(Record::is_state) {
+                if *may_be_edited {
                     f.write_str(
                         "; if you know that only that file is wrong, move it away: a start makes it again",
                     )?;

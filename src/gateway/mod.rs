@@ -194,7 +194,7 @@ impl Gateway {
         if !matches!(published, Published::Missing | Published::Torn | Published::AsOf(_)) {
             return Err(GatewayFault::State { path: files.state(), published });
         }
-        tell_of_state(&files, head, &published);
+        tell_of_state(files, head, &published);
         let state = StateFollower::start(view, publisher, ledger.clone()).map_err(io)?;
         let state_watch = state.watch();
         let hub = Hub::new(ledger.clone());

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::seals::Keeping;
-use super::{Files, GatewayFault, closed, new_topic_id, public_key, read_checkpoint, remembering, seals};
+use super::{
+    Files, GatewayFault, Record, closed, new_topic_id, public_key, read_checkpoint, remembering, seals,
+};
 use crate::engine::EpochFacts;
 use crate::ledger::postgres::{Database, PostgresFault, PostgresLog, anchored};
 use crate::ledger::{
@@ -131,16 +133,32 @@ fn open_files(
 }
 
 /// Puts back into the segments what a power cut took from them and the journal has, for those who read the segments
-/// alone. Whoever asks for it holds the workspace. What others remember is not asked: a start still does.
-pub(super) fn settle_journal(files: &Files) -> Result<(), OpenFault> {
-    if files.journal().exists() {
-        let topic_id = name_of_log(&files.ledger(), &files.journal())?;
-        let public_hex = public_key(files).unwrap_or_default();
-        // The ledger has a name already: nothing is in a journal before there is an entry.
-        let seals = seals::read(files, topic_id.as_deref(), &public_hex);
-        open_files(files, "", &[], (seals, &mut |_, _| {}))?;
+/// alone. Whoever asks for it holds the workspace. A start is not the only one that could cut something off: what the
+/// workspace remembers is held against the ledger before anything is changed.
+pub(super) fn settle_journal(files: &Files) -> Result<(), GatewayFault> {
+    if !files.journal().exists() {
+        return Ok(());
     }
-    Ok(())
+    let topic_id = name_of_log(&files.ledger(), &files.journal()).map_err(GatewayFault::Ledger)?;
+    let public_hex = public_key(files).ok();
+    let mut records = remembering::of_files(files, public_hex.as_deref(), topic_id.as_deref())?;
+    let settle = |records: &[Record]| {
+        let heads: Vec<Head> = records.iter().map(|record| record.head).collect();
+        let public_hex = public_hex.as_deref().unwrap_or_default();
+        let seals = seals::read(files, topic_id.as_deref(), public_hex);
+        // The ledger has a name already: nothing is in a journal before there is an entry.
+        open_files(files, "", &heads, (seals, &mut |_, _| {}))
+            .map_err(|fault| remembering::blame(files, fault, records))
+    };
+    let settled = match settle(&records) {
+        // That file alone is wrong, which is for others to say: all else is still held against the ledger.
+        Err(GatewayFault::StateEdited { .. }) => {
+            records.retain(|record| !record.is_state());
+            settle(&records)
+        }
+        settled => settled,
+    };
+    settled.map(drop)
 }
 
 /// Is all there that the workspace remembers, once what a power cut took from the segments is put back into them? Whoever
@@ -149,7 +167,7 @@ pub fn hold_settled(files: &Files, ledger: &Source) -> Result<(), GatewayFault> 
     if let Source::Files(directory) = ledger
         && directory.is_dir()
     {
-        settle_journal(files).map_err(GatewayFault::Ledger)?;
+        settle_journal(files)?;
     }
     remembering::hold_ledger(files, ledger)
 }

@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use super::{Files, GatewayFault, closed, public_key, read_checkpoint, read_other_checkpoints, seals};
 use crate::ledger::postgres::{Database, Noted, PostgresFault, Remembered};
-use crate::ledger::{Head, OpenFault, RunningHash, Source, gateway_key_id, journaled, name_of_log};
+use crate::ledger::{
+    Head, OpenFault, RunningHash, Source, gateway_key_id, has_remains, journaled, name_of_log,
+};
 use crate::limits;
 use crate::os::{clock, files};
 use crate::proof::Seed;
@@ -119,7 +121,7 @@ pub(super) fn blame(files_of: &Files, fault: OpenFault, records: &[Record]) -> G
         }
         OpenFault::Io { .. } | OpenFault::Gap { .. } | OpenFault::Foreign { .. } => Vec::new(),
     };
-    if by.is_empty() { GatewayFault::Ledger(fault) } else { GatewayFault::Forgotten { by, fault } }
+    if by.is_empty() { GatewayFault::Ledger(fault) } else { forgotten(files_of, by, fault) }
 }
 
 /// Is all of it there? A log that opens looks at its last segment; this looks at the others, too.
@@ -159,7 +161,19 @@ fn judge(
     } else {
         OpenFault::Different { sequence }
     };
-    GatewayFault::Forgotten { by: lacking, fault }
+    forgotten(files_of, lacking, fault)
+}
+
+/// The ledger lacks what these have seen. May the state file, which anybody can edit, be all that is wrong? Not where there
+/// are remains of what it speaks of: without it they count as torn, and what was decided there is decided again.
+pub(super) fn forgotten(files_of: &Files, by: Vec<Record>, fault: OpenFault) -> GatewayFault {
+    let may_be_edited = match fault {
+        OpenFault::Truncated { .. } => !has_remains(&files_of.ledger()),
+        OpenFault::Different { .. } => true,
+        _ => false,
+    };
+    let may_be_edited = may_be_edited && by.iter().all(|record| record.by == Witness::State);
+    GatewayFault::Forgotten { by, fault, may_be_edited }
 }
 
 /// How it is known that somebody edited the entry which the state file names, where all others agree with the ledger; nothing
@@ -200,6 +214,17 @@ fn is_right_but_for_its_hash(files_of: &Files, ledger: &Source, named: Head) -> 
 /// Is all there that the workspace remembers of its ledger? For those who are about to put something in the place of what
 /// remembers it, or to tell how far it goes. Beside a gateway, too: what remembers entries is read before the ledger is.
 pub fn hold_ledger(files_of: &Files, ledger: &Source) -> Result<(), GatewayFault> {
+    held(files_of, ledger).map(drop)
+}
+
+/// The newest entry that somebody has seen in the ledger, which holds all that others remember: they are told only of what is
+/// durable, so nobody takes it back. Nothing if nobody has seen any.
+pub(super) fn newest_seen(files_of: &Files, ledger: &Source) -> Result<Option<Head>, GatewayFault> {
+    let heads = held(files_of, ledger)?.into_iter().map(|record| record.head);
+    Ok(heads.max_by_key(|head| head.sequence))
+}
+
+fn held(files_of: &Files, ledger: &Source) -> Result<Vec<Record>, GatewayFault> {
     let topic_id = match ledger {
         Source::Files(directory) if directory.is_dir() => {
             name_of_log(directory, &files_of.journal()).map_err(GatewayFault::Ledger)?
@@ -207,11 +232,11 @@ pub fn hold_ledger(files_of: &Files, ledger: &Source) -> Result<(), GatewayFault
         // Whatever is remembered is of a ledger that is gone.
         Source::Files(_) => None,
         Source::Database(database) => Some(database.topic_id().to_owned()),
-        Source::Memory(_) => return Ok(()),
+        Source::Memory(_) => return Ok(Vec::new()),
     };
     let public_hex = public_key(files_of).ok();
     let records = of_files(files_of, public_hex.as_deref(), topic_id.as_deref())?;
-    hold(files_of, ledger, &records)
+    hold(files_of, ledger, &records).map(|()| records)
 }
 
 /// The same for whoever takes the ledger elsewhere, where nobody would remember.

@@ -394,13 +394,16 @@ fn a_state_file_that_names_another_entry_is_what_was_edited_where_all_else_agree
     // It may as well be all that tells of entries that are lost.
     let both = number(10).replace(&hash, &"0".repeat(64));
     for (text, lost) in [
-        (both, "the ledger ends at entry 9, but entry 10 was acknowledged"),
+        (both.clone(), "the ledger ends at entry 9, but entry 10 was acknowledged"),
         (zeros.replace("queued", "done"), "entry 9 is not the one that was acknowledged"),
     ] {
         let refused = refused(&text);
         assert!(refused.contains(lost) && !refused.contains("state restore"), "{refused}");
         assert!(refused.ends_with("move it away: a start makes it again"), "{refused}");
     }
+    // Where something was set aside, that is what the file speaks of.
+    overwrite(&files.ledger().join("00000000000000000001.jsonl.1.torn"), "torn");
+    assert!(!refused(&both).contains("move it away"));
 }
 
 #[test]

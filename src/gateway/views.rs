@@ -317,7 +317,7 @@ fn agree(path: &Path, ledger: &Source, topic_id: &str, head: Head) -> Result<(),
     let running_hash = RunningHash::from_hex(&hash);
     let seen = Head { sequence, running_hash: running_hash.unwrap_or(head.running_hash) };
     let by = || vec![Record::new(path.to_owned(), seen, Witness::Views)];
-    let lost = |fault| Err(GatewayFault::Forgotten { by: by(), fault });
+    let lost = |fault| Err(GatewayFault::Forgotten { by: by(), fault, may_be_edited: false });
     if sequence > head.sequence {
         return lost(OpenFault::Truncated { sequence: head.sequence, expected: sequence });
     }

@@ -47,7 +47,7 @@ pub use purge::{PurgeFault, PurgeMode, Purged, purge_bodies};
 pub(crate) use recorded::{Part, Recorded, RecordedSegments};
 pub use recovery::{OpenFault, Torn};
 pub use seals::Seals;
-pub use segments::{SegmentLog, inspect, name_of_log};
+pub use segments::{SegmentLog, has_remains, inspect, name_of_log};
 pub use source::{Source, SourceEntries};
 pub use tail::Tail;
 

@@ -14,6 +14,9 @@ use super::line::{self, Line};
 use super::segments::segment_name;
 use crate::timestamp::Timestamp;
 
+/// What the files end with that tails are set aside in.
+pub(super) const TORN: &str = ".torn";
+
 /// A tail that was set aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Torn {
@@ -172,7 +175,7 @@ pub(super) fn set_aside(
 ) -> Result<Torn, OpenFault> {
     let fault = |path: &Path, error| OpenFault::Io { path: path.to_owned(), error };
     for n in 1_u32.. {
-        let file = directory.join(format!("{segment}.{n}.torn"));
+        let file = directory.join(format!("{segment}.{n}{TORN}"));
         let mut kept = match disk.create(&file) {
             Ok(kept) => kept,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,

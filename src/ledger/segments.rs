@@ -11,14 +11,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use opening::{inspect, name_of_log};
+pub use opening::{has_remains, inspect, name_of_log};
 
 use super::batch::Batch;
 use super::chain::Head;
 use super::disk::{Disk, DiskFile, FileIdentity, FilePlace, Space};
 use super::journal::Journal;
 use super::purge::ASIDE;
-use super::recovery::OpenFault;
+use super::recovery::{OpenFault, TORN};
 use super::seals::{Seal, Seals};
 use super::stirring::{Judged, Stirring};
 use super::{AppendFault, Log};
@@ -100,7 +100,7 @@ pub(super) fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OpenFault> {
         let entry = entry.map_err(fault)?;
         let path = entry.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(".torn") || name.ends_with(ASIDE) {
+        if name.ends_with(TORN) || name.ends_with(ASIDE) {
             continue;
         }
         let first = name

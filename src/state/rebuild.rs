@@ -69,7 +69,8 @@ fn is_blank(published: &str) -> bool {
 
 /// Is it the beginning of a document, or one with zeros where a part of it was? JSON has none anywhere.
 fn is_torn(published: &str) -> bool {
-    let is_cut = || serde_json::from_str::<serde::de::IgnoredAny>(published).is_err_and(|error| error.is_eof());
+    let is_cut =
+        || serde_json::from_str::<serde::de::IgnoredAny>(published).is_err_and(|error| error.is_eof());
     published.contains('\0') || published.starts_with('{') && is_cut()
 }
 

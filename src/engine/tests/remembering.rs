@@ -57,9 +57,8 @@ impl FollowedViews for Followed {
         Reader::open(&self.file)
     }
 
-    fn is_damaged(&self, _opening: u64, why: &str) {
-        panic!("{why}");
-    }
+    // Whoever asked is told, too, and a test looks at that.
+    fn is_damaged(&self, _opening: u64, _why: &str) {}
 }
 
 /// An engine that keeps nothing in memory that the views have.

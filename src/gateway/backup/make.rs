@@ -5,31 +5,31 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
+use super::extent;
 use super::{
-    BackupFault, CHECKPOINT, FORMAT, GATEWAY_KEY, LEDGER, MANIFEST, Manifest, OPTIONAL, io_fault, measure,
-    verify_ledger,
+    BackupFault, CHECKPOINT, FORMAT, GATEWAY_KEY, LEDGER, MANIFEST, Manifest, OPTIONAL, OTHER_CHECKPOINTS,
+    io_fault, measure, verify_ledger,
 };
-use crate::gateway::opened::settle_journal;
-use crate::gateway::{Files, WorkspaceLock, checkpoints, gateway_seed};
-use crate::ledger::{Checkpoint, Entries, Head, copy_segments, inspect};
+use crate::gateway::{Files, checkpoints, gateway_seed};
+use crate::ledger::{Checkpoint, Entries, Head, copy_segments};
 use crate::limits;
 use crate::os::{clock, files};
 
-/// Copies what cannot be made again into a new directory, and verifies the copy. `tell` hears how far the
-/// verification has come.
-pub fn back_up(source: &Files, to: &Path, tell: &mut dyn FnMut(u64, u64)) -> Result<Manifest, BackupFault> {
+/// Copies what cannot be made again into a new directory, and verifies the copy. Of a ledger that lacks entries nothing is
+/// copied, unless `keep` names the last one that is left. `tell` hears how far the verification has come.
+pub fn back_up(
+    source: &Files,
+    to: &Path,
+    keep: Option<u64>,
+    tell: &mut dyn FnMut(u64, u64),
+) -> Result<Manifest, BackupFault> {
     let ledger = source.ledger();
     if !ledger.is_dir() {
         return Err(BackupFault::Empty(ledger));
     }
-    // A gateway that runs has all of it in its segments, for whoever reads them through the same kernel.
-    if source.journal().exists()
-        && let Ok(_held) = WorkspaceLock::take(&source.lock(), "backup")
-    {
-        settle_journal(source).map_err(BackupFault::Open)?;
-    }
-    let found = inspect(&ledger).map_err(BackupFault::Open)?;
-    let Some((topic_id, head)) = found else { return Err(BackupFault::Empty(ledger)) };
+    let Some((topic_id, head)) = extent::through(source, keep)? else {
+        return Err(BackupFault::Empty(ledger));
+    };
     let key_path = source.gateway_key();
     if !key_path.is_file() {
         return Err(BackupFault::Io { path: key_path, why: "does not exist".to_owned() });
@@ -47,7 +47,9 @@ pub fn back_up(source: &Files, to: &Path, tell: &mut dyn FnMut(u64, u64)) -> Res
     let checkpoint = Checkpoint::sign(&topic_id, head, time, &seed);
     checkpoints::write(&to.join(CHECKPOINT), &checkpoint).map_err(io_fault(&to.join(CHECKPOINT)))?;
     paths.push(CHECKPOINT.to_owned());
-    for name in [GATEWAY_KEY].into_iter().chain(OPTIONAL) {
+    // What others signed of entries that are given up would keep a restored workspace from opening.
+    let is_wanted = |name: &&str| keep.is_none() || *name != OTHER_CHECKPOINTS;
+    for name in [GATEWAY_KEY].into_iter().chain(OPTIONAL).filter(is_wanted) {
         if copy_private(&source.memory().join(name), &to.join(name))? {
             paths.push(name.to_owned());
         }

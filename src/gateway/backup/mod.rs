@@ -9,6 +9,7 @@
 //! What was decided after a backup is forgotten by whoever restores it, so a restored workspace begins a new epoch:
 //! `memory/restored.json` says so until the ledger does.
 
+mod extent;
 mod make;
 mod restore;
 
@@ -31,7 +32,8 @@ const LEDGER: &str = "ledger";
 const CHECKPOINT: &str = "checkpoint";
 const GATEWAY_KEY: &str = "gateway.key";
 /// Files that a workspace may do without.
-const OPTIONAL: [&str; 3] = ["keyring.json", "tokens.json", "checkpoints.json"];
+const OPTIONAL: [&str; 3] = ["keyring.json", "tokens.json", OTHER_CHECKPOINTS];
+const OTHER_CHECKPOINTS: &str = "checkpoints.json";
 
 /// What a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +73,11 @@ pub enum BackupFault {
     /// The target has something in it already.
     NotEmpty(PathBuf),
     Open(OpenFault),
+    /// Entries were to be given up, and this is the last one that is left; whether others are missing at all.
+    NotTheLast {
+        last: u64,
+        is_whole: bool,
+    },
     Copy(CopyFault),
     Entries(EntriesFault),
     Gateway(GatewayFault),
@@ -98,6 +105,15 @@ impl std::fmt::Display for BackupFault {
                 write!(f, "{} is not empty; take a directory that is new", path.display())
             }
             Self::Open(fault) => write!(f, "{fault}"),
+            Self::NotTheLast { last, is_whole: true } => {
+                write!(
+                    f,
+                    "nothing is missing up to entry {last}, the last one; make the backup without `--keep`"
+                )
+            }
+            Self::NotTheLast { last, is_whole: false } => {
+                write!(f, "what is left ends at entry {last}; nothing was copied")
+            }
             Self::Copy(fault) => write!(f, "{fault}; make the backup again"),
             Self::Entries(fault) => write!(f, "{fault}"),
             Self::Gateway(fault) => write!(f, "{fault}"),

@@ -54,7 +54,7 @@ impl Place {
     }
 
     fn back_up(&self) -> Result<Manifest, String> {
-        back_up(&Files::of(&self.at("old")), &self.at("backup"), &mut |_, _| {})
+        back_up(&Files::of(&self.at("old")), &self.at("backup"), None, &mut |_, _| {})
             .map_err(|fault| fault.to_string())
     }
 
@@ -201,4 +201,126 @@ fn half_a_restore_does_not_open() {
     files::create_private(&segment, &whole).unwrap();
     // What a refused start set aside does not matter; nothing was acknowledged meanwhile.
     assert_eq!(open(&place.at("new")).engine().head(), 7);
+}
+
+/// Every file below a directory, with what is in it.
+fn contents(directory: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = std::collections::BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        if entry.path().is_dir() {
+            all.extend(contents(&entry.path()));
+        } else {
+            all.insert(entry.path(), fs::read(entry.path()).unwrap());
+        }
+    }
+    all
+}
+
+/// What a gateway that is killed now leaves behind.
+fn killed(from: &Path, to: &Path) {
+    for (path, text) in contents(from) {
+        let path = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        files::create_private(&path, &text).unwrap();
+    }
+}
+
+/// Changes a letter of the last batch, in whichever file has it.
+fn damage_the_last_batch(files_of: &Files) {
+    for path in [files_of.ledger().join("00000000000000000001.jsonl"), files_of.journal()] {
+        let mut text = fs::read(&path).unwrap();
+        let at = text.windows(17).rposition(|bytes| bytes == b"\"sequence_number\"").unwrap();
+        text[at + 1] = b'S';
+        fs::remove_file(&path).unwrap();
+        files::create_private(&path, &text).unwrap();
+    }
+}
+
+/// Whoever settles the journal for a command would cut off what `serve` refuses to touch.
+#[test]
+fn no_command_cuts_off_what_a_start_refuses_to() {
+    let place = Place::new();
+    let gateway = open(&place.at("old"));
+    (1..=3).for_each(|n| decide(&gateway, n));
+    killed(&place.at("old"), &place.at("killed"));
+    drop(gateway);
+    let files_of = Files::of(&place.at("killed"));
+    damage_the_last_batch(&files_of);
+    let before = contents(&files_of.ledger());
+    let journal = fs::read(files_of.journal()).unwrap();
+    let back_up = |keep| back_up(&files_of, &place.at("backup"), keep, &mut |_, _| {});
+    let moved = || {
+        use crate::gateway::{Place as Where, Replacing, Served, move_ledger};
+        let at = |name| Where::Workspace(place.at(name));
+        move_ledger(&at("killed"), &at("moved"), Replacing::No, Served::Refuse, &mut |_| {})
+    };
+    let said = [
+        Gateway::open(&place.at("killed"), "nowhere").err().unwrap().to_string(),
+        back_up(None).unwrap_err().to_string(),
+        back_up(Some(5)).unwrap_err().to_string(),
+        crate::gateway::hold_settled(&files_of, &crate::ledger::Source::files(&files_of.ledger()))
+            .unwrap_err()
+            .to_string(),
+        moved().unwrap_err().to_string(),
+    ];
+    for (n, said) in said.iter().enumerate() {
+        match n {
+            2 => assert_eq!(said, "what is left ends at entry 6; nothing was copied"),
+            _ => assert!(said.starts_with("the ledger is damaged in 0"), "{n}: {said}"),
+        }
+        assert!(!said.contains("move it away"), "{n}: {said}");
+    }
+    assert_eq!(contents(&files_of.ledger()), before, "it is as it was");
+    assert_eq!(fs::read(files_of.journal()).unwrap(), journal);
+    assert!(!place.at("backup").exists());
+    // Whoever knows what is given up goes on without it, and in a new epoch.
+    assert_eq!(back_up(Some(6)).unwrap().sequence, 6);
+    assert_eq!(contents(&files_of.ledger()), before, "it is as it was");
+    place.restore().unwrap();
+    let restored = open(&place.at("new"));
+    assert_eq!(kinds(&restored).last().unwrap(), "epoch.begun");
+}
+
+/// Where the state file alone is wrong, the ledger is whole: what its journal has is put back, and all of it is copied.
+#[test]
+fn an_edited_state_file_keeps_nobody_from_a_whole_backup() {
+    let place = Place::new();
+    let gateway = open(&place.at("old"));
+    (1..=3).for_each(|n| decide(&gateway, n));
+    killed(&place.at("old"), &place.at("killed"));
+    drop(gateway);
+    let files_of = Files::of(&place.at("killed"));
+    // A power cut took the last batch from the segment.
+    let segment = files_of.ledger().join("00000000000000000001.jsonl");
+    let whole = fs::read_to_string(&segment).unwrap();
+    let (kept, _) = whole.trim_end().rsplit_once("{\"commit\":").unwrap();
+    let kept = &kept[..kept.rfind("{\"commit\":").unwrap()];
+    fs::remove_file(&segment).unwrap();
+    files::create_private(&segment, kept.as_bytes()).unwrap();
+    let state = fs::read_to_string(files_of.state()).unwrap();
+    let edited = state.replace("\"sequence\":9", "\"sequence\":10");
+    fs::remove_file(files_of.state()).unwrap();
+    files::create_private(&files_of.state(), edited.as_bytes()).unwrap();
+    let made = back_up(&files_of, &place.at("backup"), None, &mut |_, _| {}).unwrap();
+    assert_eq!(made.sequence, 9);
+    assert_eq!(fs::read_to_string(&segment).unwrap(), whole);
+}
+
+/// A batch that is in its segment and not synced yet is cut off again if that fails: no backup may speak of it.
+#[test]
+fn what_nobody_has_been_told_of_is_in_no_backup() {
+    let place = Place::new();
+    let gateway = open(&place.at("old"));
+    decide(&gateway, 1);
+    killed(&place.at("old"), &place.at("later"));
+    let later = open(&place.at("later"));
+    decide(&later, 2);
+    let segment = |name| place.at(name).join("memory/ledger/00000000000000000001.jsonl");
+    let longer = fs::read(segment("later")).unwrap();
+    let own = fs::read(segment("old")).unwrap();
+    use std::io::Write as _;
+    let mut appends = fs::OpenOptions::new().append(true).open(segment("old")).unwrap();
+    appends.write_all(longer.strip_prefix(own.as_slice()).unwrap()).unwrap();
+    assert_eq!(crate::ledger::inspect(&place.at("old/memory/ledger")).unwrap().unwrap().1.sequence, 6);
+    assert_eq!(place.back_up().unwrap().sequence, 3);
 }

@@ -101,7 +101,7 @@ impl End {
 
     fn hold(files: Files) -> Result<Self, MoveFault> {
         let lock = WorkspaceLock::take(&files.lock(), "ledger copy").map_err(MoveFault::Lock)?;
-        settle_journal(&files).map_err(MoveFault::Open)?;
+        settle_journal(&files).map_err(MoveFault::Gateway)?;
         Ok(Self::Files { files, _lock: lock })
     }
 

@@ -112,7 +112,10 @@ impl RuleKeeper {
 }
 
 /// The keyring as its file has it, where this one was in force before.
-pub(in crate::gateway) fn keyring_after(before: &Keyring, workspace: &Workspace) -> Result<Keyring, WorkspaceFault> {
+pub(in crate::gateway) fn keyring_after(
+    before: &Keyring,
+    workspace: &Workspace,
+) -> Result<Keyring, WorkspaceFault> {
     let found = workspace.load_keyring_if_any()?;
     let gone =
         || WorkspaceFault::Keyring { path: workspace.keyring_path(), why: gone(before.keys().len(), "key") };

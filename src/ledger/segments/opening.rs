@@ -12,7 +12,7 @@ use crate::ledger::chain::{Head, RunningHash};
 use crate::ledger::disk::{Disk, hold, make_directory};
 use crate::ledger::journal::{Journal, Left, left};
 use crate::ledger::purge::ASIDE;
-use crate::ledger::recovery::{OpenFault, Torn, scan, set_aside};
+use crate::ledger::recovery::{OpenFault, TORN, Torn, scan, set_aside};
 use crate::ledger::seals::{Seal, Seals};
 use crate::ledger::stirring::{Judged, Stirring};
 use crate::ledger::{line, search};
@@ -282,6 +282,21 @@ pub fn name_of_log(directory: &Path, journal: &Path) -> Result<Option<String>, O
 
 /// The topic and the last committed entry of a log that may be in use; nothing if it has none. Changes nothing.
 pub fn inspect(directory: &Path) -> Result<Option<(String, Head)>, OpenFault> {
+    let end = end_of(directory)?.filter(|(_, head, _)| head.sequence > 0);
+    Ok(end.map(|(topic_id, head, _)| (topic_id, head)))
+}
+
+/// Is there anything left of entries that are not in the ledger, behind its last good commit line or set aside from there?
+/// What cannot be read may be.
+pub fn has_remains(directory: &Path) -> bool {
+    let has_torn = fs::read_dir(directory).is_ok_and(|entries| {
+        entries.map_while(Result::ok).any(|entry| name_of(&entry.path()).ends_with(TORN))
+    });
+    has_torn || end_of(directory).map_or(true, |end| end.is_some_and(|(_, _, is_clean)| !is_clean))
+}
+
+/// The topic of a log, its last committed entry, and whether nothing follows on that; nothing if it has no topic.
+fn end_of(directory: &Path) -> Result<Option<(String, Head, bool)>, OpenFault> {
     let mut segments = list(directory)?;
     let Some((_, path)) = segments.pop() else { return Ok(None) };
     let text = read_all(&path).map_err(|error| OpenFault::Io { path: path.clone(), error })?;
@@ -296,8 +311,8 @@ pub fn inspect(directory: &Path) -> Result<Option<(String, Head)>, OpenFault> {
             (topic_id, head)
         }
     };
-    let head = scan(&text, &topic_id, head, |_| {}).head;
-    Ok((head.sequence > 0).then_some((topic_id, head)))
+    let scan = scan(&text, &topic_id, head, |_| {});
+    Ok(Some((topic_id, scan.head, scan.durable_bytes == text.len() as u64)))
 }
 
 /// The topic that a segment's first event names.

@@ -154,7 +154,12 @@ fn a_file_that_is_of_no_use_is_noticed_and_can_be_made_anew() {
     check(
         "before it was kept whom entries concern",
         &|path| {
-            sql(path, &format!("{WITHOUT_CLAIMS} {WITHOUT_REACH} DROP TABLE runs; DROP TABLE acts; PRAGMA user_version = 4"))
+            sql(
+                path,
+                &format!(
+                    "{WITHOUT_CLAIMS} {WITHOUT_REACH} DROP TABLE runs; DROP TABLE acts; PRAGMA user_version = 4"
+                ),
+            )
         },
         "not come to its end",
     );
