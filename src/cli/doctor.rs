@@ -93,6 +93,8 @@ struct Ground<'c> {
     has_settings: bool,
     /// How far the ledger has come, or why that is not known.
     ledger: OnceCell<Result<Option<Committed>, String>>,
+    /// Whose memory/ is, if that is another user and this one may not look into it.
+    stranger_to: Option<u32>,
     now: Timestamp,
 }
 
@@ -108,6 +110,7 @@ impl<'c> Ground<'c> {
             free_bytes: files::free_bytes(if memory.is_dir() { &memory } else { workspace.root() }),
             has_settings: Effective::load(workspace.root(), Vec::new()).is_ok(),
             ledger: OnceCell::new(),
+            stranger_to: stranger_to(&memory),
             now: clock::now(),
             workspace,
         }
@@ -121,36 +124,83 @@ impl<'c> Ground<'c> {
 /// Looks at one thing; returns what to say if nothing was found.
 type Check = fn(&Ground<'_>, &mut Findings) -> String;
 
-const CHECKS: [(&str, Check); 19] = [
-    ("settings", rules::settings),
-    ("certificates", serving::certificates),
-    ("sink", serving::sink),
-    ("policies", rules::policies),
-    ("routes", rules::routes),
-    ("delegation", rules::delegation),
-    ("references", rules::references),
-    ("keyring", keys::keyring),
-    ("key owners", keys::owners),
-    ("signing keys", keys::signing),
-    ("tokens", keys::tokens),
-    ("permissions", disk::permissions),
-    ("room", disk::room),
-    ("leftovers", disk::leftovers),
-    ("ledger", ledger::ledger),
-    ("clock", ledger::clock),
-    ("state", ledger::state),
-    ("checkpoint", ledger::checkpoint),
-    ("daemon", daemon::daemon),
+/// What a check needs to find anything out.
+enum Needs {
+    /// What everybody may read.
+    Rules,
+    /// To look into memory/, and there these secrets, which are not read while others can read them.
+    Memory(&'static [&'static str]),
+}
+
+use Needs::{Memory, Rules};
+
+const CHECKS: [(&str, Check, Needs); 20] = [
+    ("settings", rules::settings, Rules),
+    ("certificates", serving::certificates, Rules),
+    ("sink", serving::sink, Rules),
+    ("policies", rules::policies, Rules),
+    ("routes", rules::routes, Rules),
+    ("delegation", rules::delegation, Rules),
+    ("references", rules::references, Rules),
+    ("user", user, Rules),
+    ("keyring", keys::keyring, Memory(&["keyring.json"])),
+    ("key owners", keys::owners, Memory(&["keyring.json"])),
+    ("signing keys", keys::signing, Memory(&["keyring.json"])),
+    ("tokens", keys::tokens, Memory(&["tokens.json"])),
+    ("permissions", disk::permissions, Memory(&[])),
+    ("room", disk::room, Rules),
+    ("leftovers", disk::leftovers, Memory(&[])),
+    ("ledger", ledger::ledger, Memory(&[])),
+    ("clock", ledger::clock, Memory(&[])),
+    ("state", ledger::state, Memory(&[])),
+    ("checkpoint", ledger::checkpoint, Memory(&["gateway.key"])),
+    ("daemon", daemon::daemon, Memory(&[])),
 ];
 
 /// What every check came to, in their order.
 fn examine(ground: &Ground<'_>) -> Vec<(&'static str, String, Vec<Finding>)> {
-    let run = |(name, check): &(&'static str, Check)| {
+    let run = |(name, check, needs): &(&'static str, Check, Needs)| {
         let mut findings = Findings::default();
-        let good = check(ground, &mut findings);
+        let good = match needs.hindrance(ground) {
+            Some(why) => findings.skip(&why),
+            None => check(ground, &mut findings),
+        };
         (*name, good, findings.0)
     };
     CHECKS.iter().map(run).collect()
+}
+
+impl Needs {
+    /// Why a check would find out nothing but what another one says already.
+    fn hindrance(&self, ground: &Ground<'_>) -> Option<String> {
+        let Self::Memory(secrets) = self else { return None };
+        if ground.stranger_to.is_some() {
+            return Some("not looked at as this user".to_owned());
+        }
+        let memory = ground.root().join("memory");
+        let open = secrets.iter().find(|name| files::is_open_to_others(&memory.join(name)))?;
+        Some(format!("not looked at while others can read memory/{open}: see permissions"))
+    }
+}
+
+/// Whose memory/ is, if this process may not read what is its owner's alone.
+fn stranger_to(memory: &Path) -> Option<u32> {
+    let owner = files::owner(memory).ok()?;
+    let secrets = ["gateway.key", "tokens.json", "keyring.json"].map(|name| memory.join(name));
+    let mut all = std::iter::once(memory).chain(secrets.iter().map(std::path::PathBuf::as_path));
+    let is_shut = |path: &Path| {
+        files::may_read(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    all.any(is_shut).then_some(owner)
+}
+
+fn user(ground: &Ground<'_>, findings: &mut Findings) -> String {
+    let Some(owner) = ground.stranger_to else { return "may read memory/".to_owned() };
+    findings.fail(
+        format!("memory/ belongs to the user with id {owner}, and this one may not read what is in it"),
+        format!("run it as the workspace's user: sudo -u '#{owner}' handoffd doctor"),
+    );
+    String::new()
 }
 
 impl Doctor {

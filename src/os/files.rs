@@ -169,6 +169,16 @@ pub(crate) fn is_empty(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() == 0)
 }
 
+/// Can others than its owner do anything with a file? One that is not there is nobody's.
+pub(crate) fn is_open_to_others(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o077 != 0)
+}
+
+/// The id of the user whose a file is.
+pub(crate) fn owner(path: &Path) -> io::Result<u32> {
+    fs::metadata(path).map(|metadata| metadata.uid())
+}
+
 /// May this process read a file? Asked without opening it.
 pub(crate) fn may_read(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, rustix::fs::Access::READ_OK)?)

@@ -12,6 +12,17 @@ impl Names {
     pub fn cover(&self, text: &str) -> bool {
         self.0.iter().any(|pattern| pattern_covers(pattern, text))
     }
+
+    /// Does it cover every text there could be?
+    pub(crate) fn cover_everything(&self) -> bool {
+        self.0.iter().any(|pattern| pattern == "*")
+    }
+
+    /// Those on the list that cover none of these.
+    pub(crate) fn idle<'n>(&'n self, texts: &[&str]) -> impl Iterator<Item = &'n str> {
+        let covers_one = |pattern: &str| texts.iter().any(|text| pattern_covers(pattern, text));
+        self.0.iter().map(String::as_str).filter(move |pattern| !covers_one(pattern))
+    }
 }
 
 /// Does an operator's pattern cover a text?

@@ -10,6 +10,9 @@ use crate::gateway::Sharing;
 use crate::limits;
 use crate::proof::Purpose;
 
+/// A token that ends sooner than this is worth a word: its holder has to be given another one.
+const TOKEN_ENDS_S: i64 = 7 * 86_400;
+
 const AFTER: &str = "not looked at until the keyring and the policy set can be read";
 
 pub(super) fn keyring(ground: &Ground<'_>, findings: &mut Findings) -> String {
@@ -105,6 +108,17 @@ pub(super) fn tokens(ground: &Ground<'_>, findings: &mut Findings) -> String {
     if !roster.has_admin(ground.now) {
         findings.warn("no admin's token counts", "start the daemon again: it makes one");
         return String::new();
+    }
+    for token in valid() {
+        let Some(until) = token.expires_at().filter(|until| until.seconds_since(ground.now) < TOKEN_ENDS_S)
+        else {
+            continue;
+        };
+        let (name, role) = (token.name(), token.role());
+        findings.warn(
+            format!("the token `{name}` of role {role} ends {until}"),
+            "give its holder another one with: handoffd token new",
+        );
     }
     // Commands on this machine use it where they are given no other.
     match files.read_admin() {

@@ -2,9 +2,7 @@
 
 use super::super::printer::counted;
 use super::{Findings, Ground};
-use crate::json;
-use crate::limits;
-use crate::policy::{InputSchema, WorkspaceFault, names_a_version};
+use crate::policy::{DelegationPolicy, InputSchema, PolicySet, WorkspaceFault, names_a_version};
 use crate::settings::Effective;
 
 const AFTER: &str = "not looked at until the policy set can be read";
@@ -84,8 +82,34 @@ pub(super) fn delegation(ground: &Ground<'_>, findings: &mut Findings) -> String
                 "add requireBinding, such as [\"sensitive\", \"live\"]",
             );
         }
+        reach(path, policy, policies, findings);
     }
     "every policy has a risk floor and requires binding".to_owned()
+}
+
+/// A policy that reaches further than anybody looked, and one that reaches nobody where it says that it does.
+fn reach(path: &str, policy: &DelegationPolicy, policies: &PolicySet, findings: &mut Findings) {
+    let lists = [
+        ("allowTasks", &policy.allow_tasks, "the operations that are meant, such as \"balance.*\""),
+        ("allowAgents", &policy.allow_agents, "the agents that are meant"),
+    ];
+    for (name, _, meant) in lists.into_iter().filter(|(_, list, _)| list.cover_everything()) {
+        findings.warn(
+            format!("{path} has {name} with \"*\": it allows whatever is added later, too"),
+            format!("name {meant}"),
+        );
+    }
+    let agents: Vec<&str> = policies
+        .routes()
+        .values()
+        .flat_map(|route| route.own_names().chain(route.fallback_agent_id.as_deref()))
+        .collect();
+    for agent in policy.allow_agents.idle(&agents).filter(|agent| *agent != "*") {
+        findings.warn(
+            format!("{path} allows the agent `{agent}`, which is on no route"),
+            "correct the name, add its route to policies/routes.json, or take it out of allowAgents",
+        );
+    }
 }
 
 pub(super) fn references(ground: &Ground<'_>, findings: &mut Findings) -> String {
@@ -100,21 +124,31 @@ pub(super) fn references(ground: &Ground<'_>, findings: &mut Findings) -> String
             );
         }
     }
-    for (path, file) in policies.references().files() {
-        let Some(text) = file.json.as_deref().filter(|text| is_schema(text)) else { continue };
-        let name = path.rsplit('/').next().unwrap_or(path);
-        if !names_a_version(name) && !InputSchema::compiled(file.digest, text).id_has_version {
-            findings.warn(
-                format!("the schema {path} has no version, so no TaskSpec may use it for its input"),
-                "put a version such as v1 into its name or its $id",
-            );
+    for (key, route) in policies.routes() {
+        for path in &route.input_schema_refs {
+            input_schema(key, path, policies, findings);
         }
     }
     "what routes refer to is there".to_owned()
 }
 
-/// Does it say that it is a schema?
-fn is_schema(text: &[u8]) -> bool {
-    let document = json::read(text, limits::WORKSPACE_FILE);
-    document.is_ok_and(|document| document.root().get("$schema").is_some())
+/// A schema that a route takes input of. Of others nobody knows whether they are meant for input at all.
+fn input_schema(key: &str, path: &str, policies: &PolicySet, findings: &mut Findings) {
+    let file = match policies.references().resolve(path) {
+        Ok(file) => file,
+        Err(fault) => {
+            return findings.fail(
+                format!("the input schema `{path}` of route `{key}` {fault}"),
+                "write the schema there, or correct inputSchemaRefs in policies/routes.json",
+            );
+        }
+    };
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let names_one = |text: &[u8]| InputSchema::compiled(file.digest, text).id_has_version;
+    if !names_a_version(name) && !file.json.as_deref().is_some_and(names_one) {
+        findings.warn(
+            format!("the input schema {path} of route `{key}` has no version, so no TaskSpec may use it"),
+            "put a version such as v1 into its name or its $id",
+        );
+    }
 }

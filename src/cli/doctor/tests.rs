@@ -93,6 +93,7 @@ fn check(expected: &str, breakage: impl FnOnce(&Path, &Workspace)) {
 
 const ROUTES: &str = "policies/routes.json";
 const POLICY: &str = "policies/delegation/user-main-v1.json";
+const SCHEMA: &str = r#"{"$schema": "https://json-schema.org/draft/2020-12/schema"}"#;
 
 #[test]
 fn nothing_is_found_in_a_sound_workspace() {
@@ -112,6 +113,9 @@ fn what_could_not_be_looked_at_is_not_called_good() {
         write(root, ROUTES, "{")
     });
     check(&["key owners", "signing keys"], &|root| write(root, "memory/keyring.json", "{"));
+    check(&["keyring", "key owners", "signing keys"], &|root| set_mode(root, "memory/keyring.json", 0o644));
+    check(&["tokens"], &|root| set_mode(root, "memory/tokens.json", 0o644));
+    check(&["checkpoint"], &|root| set_mode(root, "memory/gateway.key", 0o644));
     check(&["certificates", "sink", "tokens", "ledger", "clock", "state", "checkpoint"], &|root| {
         write(root, "handoffd.toml", "[server]\nlistne = 1\n")
     });
@@ -135,9 +139,11 @@ fn rules_that_cannot_be_used_or_say_too_little_are_found() {
         edit(root, POLICY, "\"principals\"", "\"principles\": [], \"principals\"");
     });
     check("routes: Fail: the critical route", |root, _| {
+        edit(root, POLICY, "\"crypto-sage-dr\", ", "");
         edit(root, ROUTES, "\"fallbackAgentId\": \"crypto-sage-dr\",", "");
     });
     check("routes: Warn: route", |root, _| {
+        edit(root, POLICY, "\"crypto-sage-dr\", ", "");
         edit(root, ROUTES, "\"fallbackAgentId\": \"crypto-sage-dr\",\n      \"critical\": true,", "");
     });
     check("delegation: Warn: policies/delegation/user-main-v1.json has no requireBinding", |root, _| {
@@ -151,9 +157,40 @@ fn rules_that_cannot_be_used_or_say_too_little_are_found() {
     check("references: Fail: the rollback plan", |root, _| {
         edit(root, ROUTES, "docs/runbook.md", "docs/nowhere.md");
     });
-    check("references: Warn: the schema agents/input.json", |root, _| {
-        write(root, "agents/input.json", r#"{"$schema": "https://json-schema.org/draft/2020-12/schema"}"#);
+    check("references: Warn: the input schema agents/input.json of route", |root, _| {
+        write(root, "agents/input.json", SCHEMA);
+        edit(root, ROUTES, "\"critical\"", "\"inputSchemaRefs\": [\"agents/input.json\"], \"critical\"");
     });
+    check("references: Fail: the input schema `agents/nowhere.v1.json` of route", |root, _| {
+        edit(root, ROUTES, "\"critical\"", "\"inputSchemaRefs\": [\"agents/nowhere.v1.json\"], \"critical\"");
+    });
+    check("delegation: Warn: policies/delegation/user-main-v1.json has allowTasks with \"*\"", |root, _| {
+        edit(root, POLICY, "\"health.check\"", "\"*\"");
+    });
+    check("delegation: Warn: policies/delegation/user-main-v1.json has allowAgents with \"*\"", |root, _| {
+        edit(root, POLICY, "\"crypto-sage\"", "\"*\"");
+    });
+    check(
+        "delegation: Warn: policies/delegation/user-main-v1.json allows the agent `crypto-saga`",
+        |root, _| {
+            edit(root, POLICY, "\"crypto-sage\"", "\"crypto-sage\", \"crypto-saga\"");
+        },
+    );
+}
+
+/// A workspace is full of schemas that are not for input, beginning with the gateway's own.
+#[test]
+fn a_schema_that_no_route_names_is_nobodys_input() {
+    let (directory, workspace) = sound();
+    write(directory.path(), "agents/other.json", SCHEMA);
+    write(directory.path(), "agents/input.v1.json", SCHEMA);
+    edit(
+        directory.path(),
+        ROUTES,
+        "\"critical\"",
+        "\"inputSchemaRefs\": [\"agents/input.v1.json\"], \"critical\"",
+    );
+    assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
 }
 
 #[test]
@@ -189,6 +226,26 @@ fn keys_and_tokens_that_do_not_count_are_found() {
         write(root, "memory/admin.token", "hd_adm_unknown\n");
         set_mode(root, "memory/admin.token", 0o600);
     });
+}
+
+#[test]
+fn a_token_that_ends_within_a_week_is_found() {
+    let ends = |days: i64| {
+        move |root: &Path| {
+            let ends = clock::now().plus_seconds(days * 86_400);
+            let made = TokenFiles::of(root).make(
+                "boss".parse().unwrap(),
+                Standing::admin(),
+                clock::now(),
+                Some(ends),
+            );
+            made.unwrap();
+        }
+    };
+    check("tokens: Warn: the token `boss` of role admin ends", |root, _| ends(6)(root));
+    let (directory, workspace) = sound();
+    ends(8)(directory.path());
+    assert_eq!(found(&workspace, |_| {}), Vec::<String>::new());
 }
 
 #[test]
@@ -283,7 +340,10 @@ fn a_sink_that_cannot_be_written_is_found() {
 fn what_others_may_do_on_the_disk_is_found() {
     check("permissions: Fail: others may write", |root, _| set_mode(root, "memory", 0o770));
     check("permissions: Warn: others may look", |root, _| set_mode(root, "memory/ledger", 0o750));
-    check("permissions: Fail: ", |root, _| set_mode(root, "memory/admin.token", 0o640));
+    // Once, and not again by whoever cannot read it for that.
+    for secret in ["admin.token", "tokens.json", "keyring.json", "gateway.key"] {
+        check("permissions: Fail: ", |root, _| set_mode(root, &format!("memory/{secret}"), 0o640));
+    }
     check("permissions: Fail: ", |root, _| {
         write(root, "memory/k.ed25519", "seed");
         set_mode(root, "memory/k.ed25519", 0o644);
@@ -329,6 +389,16 @@ fn rules_that_others_may_write_are_found() {
     set_mode(directory.path(), POLICY, 0o666);
     let lines = found(&workspace, |_| {});
     assert!(lines.len() == 1 && lines[0].contains("and 1 path besides"), "{lines:?}");
+}
+
+#[test]
+fn whoever_may_not_look_into_memory_is_told_whose_it_is() {
+    let (_directory, workspace) = sound();
+    let lines = found(&workspace, |ground| ground.stranger_to = Some(7420));
+    assert_eq!(
+        lines,
+        ["user: Fail: memory/ belongs to the user with id 7420, and this one may not read what is in it"]
+    );
 }
 
 #[test]
