@@ -100,7 +100,7 @@ impl Answer {
         let decision = verdict.decision();
         Self {
             decision,
-            handoff_id: spec.handoff_id.get().map(|id| id.as_str().to_owned()),
+            handoff_id: named(spec),
             correlation_id: spec.correlation_id.get().map(|id| id.as_str().to_owned()),
             attempt: None,
             decided_at: now,
@@ -155,7 +155,9 @@ impl Answer {
         };
         Self {
             decision: decided.decision,
-            handoff_id: decided.handoff_id.clone(),
+            // One that is not this caller's to name is not under that id in the ledger. The answer says whose it is all the
+            // same: it is what the caller sent, and tells it nothing of what stands there.
+            handoff_id: decided.handoff_id.clone().or_else(|| spec.and_then(named)),
             correlation_id: decided.correlation_id.clone(),
             attempt: Some(decided.attempt),
             decided_at,
@@ -230,6 +232,11 @@ fn take_along(
     };
     let receipt = Receipt::sign(&facts, outfit.seed);
     Some((dispatch.into_raw()?, receipt))
+}
+
+/// The handoffId that a TaskSpec has, if it can be read.
+fn named(spec: &TaskSpec<'_>) -> Option<String> {
+    spec.handoff_id.get().map(|id| id.as_str().to_owned())
 }
 
 /// A delegated handoff's line for the audit log; one that waits for a person has none until it is settled.

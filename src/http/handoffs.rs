@@ -210,7 +210,7 @@ pub(super) fn answer(
         topic_id: gateway.topic_id(),
         now: clock::now(),
     };
-    if delegated || decided.decision == Decision::Allowed {
+    if delegated || decided.decision == Decision::Allowed || decided.handoff_id.is_none() {
         with_spec(body, |spec| Answer::of_decided(decided, spec, &outfit))
     } else {
         Answer::of_decided(decided, None, &outfit)

@@ -27,12 +27,15 @@ fn each_of_twenty_agents_submits_only_as_itself() {
             } else {
                 assert_eq!(decision["decision"], "denied");
                 assert_eq!(decision["reasons"][0]["code"], "A2A_SOURCE_MISMATCH", "{agent} as {source}");
+                // What the caller sent is said back, whoever it belongs to.
+                assert_eq!(decision["handoffId"], specs[source]["handoffId"], "{agent} as {source}");
             }
         }
         // One by one, and when it only asks, it is no different.
         let foreign = from(&agents[(own + 1) % 20], &format!("{agent}_again"));
         let refused = daemon.post_as(&token, "/v1/handoffs", &foreign);
         assert_eq!((refused.status, refused.code().as_str()), (403, "A2A_SOURCE_MISMATCH"));
+        assert_eq!((&refused.json()["handoffId"], refused.header("location")), (&foreign["handoffId"], None));
         assert_eq!(daemon.post_as(&token, "/v1/handoffs/check", &foreign).code(), "A2A_SOURCE_MISMATCH");
     }
     // What was refused for its source took nothing from that source.

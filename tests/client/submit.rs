@@ -72,6 +72,29 @@ fn every_row_says_where_it_came_from_if_the_id_does_not() {
 }
 
 #[test]
+fn a_row_of_a_refused_name_has_the_handoff_and_a_long_path_leaves_room_for_the_codes() {
+    let workspace = Workspace::served();
+    let made = ["token", "new", "--name", "sage-bot", "--role", "orchestrator", "--agent", "crypto-sage"];
+    let token = stdout(&workspace.run(&made)).trim().to_owned();
+    workspace.write("foreign.json", workspace.spec(1, |_| {}));
+    let path = format!("{}/nameless.json", "a".repeat(100));
+    std::fs::create_dir(workspace.path().join("a".repeat(100))).unwrap();
+    workspace.write(&path, workspace.spec(2, |spec| drop(spec.as_object_mut().unwrap().remove("handoffId"))));
+    for check in [&["submit"][..], &["submit", "--check"]] {
+        let arguments = [check, &["foreign.json", &path]].concat();
+        let output = workspace.command(&arguments).env("HANDOFFD_TOKEN", &token).output().unwrap();
+        let shown = stdout(&output);
+        let row =
+            |begins: &str| shown.lines().find(|line| line.starts_with(begins)).unwrap_or_default().to_owned();
+        assert!(row("handoffId or file  ").ends_with("codes"), "{shown}");
+        assert!(row("hs_20260218_router_0001  ").contains("A2A_SOURCE_MISMATCH"), "{shown}");
+        let nameless = row("…a");
+        assert!(nameless.contains("aa/nameless.json  denied"), "{shown}");
+        assert!(nameless.find("denied") < Some(60), "{shown}");
+    }
+}
+
+#[test]
 fn a_check_claims_nothing() {
     let workspace = Workspace::served();
     for _ in 0..2 {

@@ -13,8 +13,11 @@ use crate::json::printable;
 pub(super) fn table(outcomes: &[Outcome], explains: bool) -> String {
     let mut text = String::new();
     let names = names(outcomes);
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(9);
-    let _ = writeln!(text, "{DIM}{:width$}  {:14}  codes{DIM:#}", "handoffId", "decision");
+    let is_nameless = outcomes.iter().any(|outcome| outcome.handoff_id.is_none());
+    let title = if is_nameless { "handoffId or file" } else { "handoffId" };
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let width = longest.clamp(title.len(), NAME_CHARS_MAX);
+    let _ = writeln!(text, "{DIM}{title:width$}  {:14}  codes{DIM:#}", "decision");
     for (outcome, name) in outcomes.iter().zip(&names) {
         let style = match outcome.what {
             What::Allowed => GREEN,
@@ -39,6 +42,17 @@ pub(super) fn table(outcomes: &[Outcome], explains: bool) -> String {
     text
 }
 
+/// How wide the first column gets; an id that is longer is shown whole all the same.
+const NAME_CHARS_MAX: usize = 48;
+
+/// A file in that column: where there is no room for its path, the end of it, which tells it from its neighbours.
+fn fitting(path: &str) -> String {
+    match path.chars().count().saturating_sub(NAME_CHARS_MAX) {
+        0 => path.to_owned(),
+        over => format!("…{}", path.chars().skip(over + 1).collect::<String>()),
+    }
+}
+
 /// What each row is about: the handoff; and where that names none, or more than one of them, where it came from.
 fn names(outcomes: &[Outcome]) -> Vec<String> {
     let mut rows: HashMap<&str, usize> = HashMap::new();
@@ -46,7 +60,7 @@ fn names(outcomes: &[Outcome]) -> Vec<String> {
         *rows.entry(id).or_default() += 1;
     }
     let of = |outcome: &Outcome| {
-        let from = outcome.name.split(' ').map(printable).collect::<Vec<_>>().join(" ");
+        let from = fitting(&outcome.name.split(' ').map(printable).collect::<Vec<_>>().join(" "));
         match &outcome.handoff_id {
             None => from,
             Some(id) if rows.get(id.as_str()).is_some_and(|rows| *rows > 1) => format!("{id} ({from})"),
