@@ -119,42 +119,25 @@ pub struct FreezeAsk {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Body {
-    scope: ScopeWord,
+    /// One of its words, says the schema; [`misfits`] reads it.
+    #[serde(rename = "scope")]
+    _scope: String,
     mode: Option<Mode>,
     route_key: Option<String>,
     reason: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ScopeWord {
-    All,
-    Mode,
-    Route,
 }
 
 impl FreezeAsk {
     /// What is asked for, or everything that is wrong with the body. A body that says two things at once is refused:
     /// whoever stops something in a hurry must not stop less than they think.
     pub fn read(document: &Document<'_>) -> Result<Self, Vec<Finding>> {
-        let Body { scope, mode, route_key, reason } = FREEZE_BODY.read(document)?;
-        let mut findings = Vec::new();
-        let mut fits = |is: bool, wanted: bool, name: &str, word: &str| {
-            let pointer = format!("/{name}");
-            if wanted && !is {
-                let hint = format!("name it, or use another scope than {word}");
-                findings.push(Finding::new(pointer, format!("`{name}` is missing"), hint));
-            } else if is && !wanted {
-                let message = format!("`{name}` does not go with this scope");
-                findings.push(Finding::new(pointer, message, format!("leave it out, or use scope {word}")));
+        let misfits = misfits(document);
+        match FREEZE_BODY.read(document) {
+            Ok(Body { mode, route_key, reason, .. }) if misfits.is_empty() => {
+                Ok(Self { scope: FreezeScope { route_key, mode }, reason })
             }
-        };
-        fits(mode.is_some(), scope == ScopeWord::Mode, "mode", "mode");
-        fits(route_key.is_some(), scope == ScopeWord::Route, "routeKey", "route");
-        if findings.is_empty() {
-            Ok(Self { scope: FreezeScope { route_key, mode }, reason })
-        } else {
-            Err(findings)
+            Ok(_) => Err(misfits),
+            Err(findings) => Err(findings.into_iter().chain(misfits).collect()),
         }
     }
 
@@ -177,6 +160,29 @@ impl FreezeAsk {
         };
         Err(Finding::new("/routeKey", format!("there is no route `{}`", printable(asked)), hint))
     }
+}
+
+/// What is missing for the scope, or does not go with it; nothing where the scope is none.
+fn misfits(document: &Document<'_>) -> Vec<Finding> {
+    let body = document.root();
+    let Some(scope @ ("all" | "mode" | "route")) = body.get("scope").and_then(|scope| scope.as_str()) else {
+        return Vec::new();
+    };
+    let misfit = |(name, word): (&str, &str)| {
+        let pointer = format!("/{name}");
+        match (body.get(name).is_some(), scope == word) {
+            (false, true) => {
+                let hint = format!("name it, or use another scope than {word}");
+                Some(Finding::new(pointer, format!("`{name}` is missing"), hint))
+            }
+            (true, false) => {
+                let message = format!("`{name}` does not go with this scope");
+                Some(Finding::new(pointer, message, format!("leave it out, or use scope {word}")))
+            }
+            (true, true) | (false, false) => None,
+        }
+    };
+    [("mode", "mode"), ("routeKey", "route")].into_iter().filter_map(misfit).collect()
 }
 
 /// Why a freeze cannot be lifted.

@@ -138,6 +138,10 @@ fn a_freeze_is_asked_for_in_one_way_only() {
     check(r#"{"scope": "everything", "reason": "x"}"#, Err(&["/scope"]));
     check(r#"{"scope": "all"}"#, Err(&["/reason"]));
     check(r#"{"scope": "all", "reason": "\n"}"#, Err(&["/reason"]));
+    // All of it at once: what the schema says, and what the members say to each other.
+    check(r#"{"scope": "route"}"#, Err(&["/reason", "/routeKey"]));
+    check(r#"{"scope": "mode", "mode": "lvie"}"#, Err(&["/mode", "/reason"]));
+    check(r#"{"scope": "everything", "mode": "live"}"#, Err(&["/reason", "/scope"]));
 }
 
 #[test]

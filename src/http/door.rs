@@ -111,7 +111,11 @@ async fn handle(
     let rules = app.rules.current();
     let mut body = RequestBody::Unread(body);
     let (caller, room) = match endpoint.act {
-        None => (None, app.bodies.of_nobody()),
+        None => {
+            // Who asks does not matter here; whoever begins to say so says it whole.
+            Credential::of(&parts)?;
+            (None, app.bodies.of_nobody())
+        }
         Some(_) => match Credential::of(&parts)? {
             None if app.lets_in(endpoint, &parts) => (None, app.bodies.of_nobody()),
             None => return Err(missing()),

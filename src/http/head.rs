@@ -18,16 +18,17 @@ pub(super) fn room_for(bytes_max: usize) -> usize {
     bytes_max.saturating_mul(2).max(8 * 1024)
 }
 
+const KEY_ID: HeaderName = HeaderName::from_static(KEY_ID_HEADER);
+const NONCE: HeaderName = HeaderName::from_static(NONCE_HEADER);
+const TIMESTAMP: HeaderName = HeaderName::from_static(TIMESTAMP_HEADER);
+const SIGNATURE: HeaderName = HeaderName::from_static(SIGNATURE_HEADER);
+
 /// Headers of which a request has one at most.
-static SINGLE: [HeaderName; 7] = [
-    header::HOST,
-    header::AUTHORIZATION,
-    header::CONTENT_TYPE,
-    HeaderName::from_static(KEY_ID_HEADER),
-    HeaderName::from_static(NONCE_HEADER),
-    HeaderName::from_static(TIMESTAMP_HEADER),
-    HeaderName::from_static(SIGNATURE_HEADER),
-];
+static SINGLE: [HeaderName; 7] =
+    [header::HOST, header::AUTHORIZATION, header::CONTENT_TYPE, KEY_ID, NONCE, TIMESTAMP, SIGNATURE];
+
+/// Those of a signed request, which say who asks as a token does.
+static SIGNED: [HeaderName; 4] = [KEY_ID, NONCE, TIMESTAMP, SIGNATURE];
 
 /// Is the head one that can be gone by: not too long, and with one reading?
 pub(crate) fn examine(parts: &Parts, bytes_max: usize) -> Result<(), Problem> {
@@ -38,13 +39,19 @@ pub(crate) fn examine(parts: &Parts, bytes_max: usize) -> Result<(), Problem> {
             .at("Host")
             .hint("send the header Host with the name and the port that the gateway is asked at"));
     }
-    match SINGLE.iter().find(|name| named(name) > 1) {
-        None => Ok(()),
-        Some(name) => {
-            Err(Problem::new(Kind::HeadInvalid, format!("the header {name} is there more than once"))
-                .at(name.as_str())
-                .hint("send it once; nobody can say which one is meant"))
+    if let Some(name) = SINGLE.iter().find(|name| named(name) > 1) {
+        return Err(Problem::new(Kind::HeadInvalid, format!("the header {name} is there more than once"))
+            .at(name.as_str())
+            .hint("send it once; nobody can say which one is meant"));
+    }
+    match SIGNED.iter().find(|name| named(name) > 0) {
+        Some(name) if named(&header::AUTHORIZATION) > 0 => {
+            let message = format!("Authorization and {name} both say who asks");
+            Err(Problem::new(Kind::HeadInvalid, message)
+                .at("Authorization")
+                .hint("show a token, or sign the request; nobody can say which one is meant"))
         }
+        _ => Ok(()),
     }
 }
 

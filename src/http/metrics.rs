@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::{Duration, Instant};
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -19,7 +19,7 @@ use crate::engine::{Appended, Decided, Observer};
 use crate::gates::Decision;
 
 /// A stage of the way that a submitted TaskSpec goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Read,
     Judge,
@@ -28,7 +28,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The name of its span.
+    /// The name of its span, and of its series.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -41,7 +41,7 @@ impl Step {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByStep {
-    step: Step,
+    step: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -154,7 +154,7 @@ impl Metrics {
             decisions: [Decision::Allowed, Decision::Denied, Decision::Expired, Decision::NeedsApproval]
                 .map(|decision| decisions.get_or_create(&ByDecision { decision: decision.as_str() }).clone()),
             steps: [Step::Read, Step::Judge, Step::Commit, Step::Answer]
-                .map(|step| steps.get_or_create(&ByStep { step }).clone()),
+                .map(|step| steps.get_or_create(&ByStep { step: step.name() }).clone()),
             replays: Counter::default(),
             reasons: Family::default(),
             claims_refused: Counter::default(),

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use axum::body::Bytes;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::IntoResponse as _;
 use serde_json::{Map, Value as Json, json};
 
@@ -23,6 +23,9 @@ pub(super) async fn show(_call: Call) -> Answer {
     let text = TEXT.get_or_init(|| document().to_string().into());
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text.clone()).into_response())
 }
+
+/// Where `answers.json` has what is not one operation's alone: problems.
+const ANY_OPERATION: &str = "anyOperation";
 
 /// The whole document.
 pub fn document() -> Json {
@@ -51,6 +54,7 @@ pub fn document() -> Json {
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "examples": problem_examples(&answers),
             "securitySchemes": security_schemes(),
         },
     })
@@ -163,6 +167,37 @@ fn reference(schema: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
+/// An answer that somebody got.
+fn answer<'a>(answers: &'a Json, operation: &str, status: &str) -> Option<&'a Json> {
+    answers.get(operation)?.get(status)
+}
+
+/// A problem, with one that this endpoint has told, or else one that another has.
+fn problem(answers: &Json, endpoint: &Endpoint, status: &str) -> Json {
+    let mut shown = json!({"schema": reference("Problem")});
+    // What shares its status with a Decision is kept for all endpoints: the endpoint's own answer is the Decision.
+    let is_its_own = |answer: &&Json| answer.get("code").is_some();
+    match answer(answers, endpoint.id, status).filter(is_its_own) {
+        Some(own) => set(&mut shown, "example", own.clone()),
+        None => {
+            let example = json!({"$ref": format!("#/components/examples/{}", example_name(status))});
+            set(&mut shown, "examples", json!({"problem": example}));
+        }
+    }
+    shown
+}
+
+/// The name of what any endpoint answers with a status.
+fn example_name(status: &str) -> String {
+    format!("Problem{status}")
+}
+
+/// Problems that any endpoint may tell, by their status.
+fn problem_examples(answers: &Json) -> Json {
+    let all = answers.get(ANY_OPERATION).and_then(Json::as_object).into_iter().flatten();
+    all.map(|(status, value)| (example_name(status), json!({"value": value}))).collect::<Map<_, _>>().into()
+}
+
 /// What `Location` names, where something is made that can be asked for by itself.
 fn located(endpoint: &Endpoint) -> Option<&'static str> {
     match endpoint.id {
@@ -178,13 +213,14 @@ fn operation(endpoint: &Endpoint, answers: &Json) -> Json {
         let content = match reply.content {
             Content::Json(schema) => {
                 let mut shown = json!({"schema": reference(schema)});
-                let answer = answers.get(endpoint.id).and_then(|of| of.get(reply.status.to_string()));
-                if let Some(answer) = answer {
+                if let Some(answer) = answer(answers, endpoint.id, &reply.status.to_string()) {
                     set(&mut shown, "example", answer.clone());
                 }
                 json!({"application/json": shown})
             }
-            Content::Problem => json!({"application/problem+json": {"schema": reference("Problem")}}),
+            Content::Problem => {
+                json!({"application/problem+json": problem(answers, endpoint, &reply.status.to_string())})
+            }
             Content::Text(media) => json!({media: {"schema": {"type": "string"}}}),
             Content::Nothing => json!({}),
         };
@@ -200,11 +236,13 @@ fn operation(endpoint: &Endpoint, answers: &Json) -> Json {
         replies.insert(reply.status.to_string(), shown);
     }
     for (status, description) in shared_problems(endpoint) {
+        let shown = status.clone();
         let reply = replies.entry(status).or_insert_with(|| json!({"description": description}));
         // A Decision and a problem can share a status: denied, and not even asked.
         let content = reply.as_object_mut().map(|reply| reply.entry("content").or_insert_with(|| json!({})));
-        if let Some(content) = content {
-            set(content, "application/problem+json", json!({"schema": reference("Problem")}));
+        let content = content.and_then(Json::as_object_mut);
+        if let Some(content) = content.filter(|content| !content.contains_key("application/problem+json")) {
+            content.insert("application/problem+json".to_owned(), problem(answers, endpoint, &shown));
         }
     }
     for (status, reply) in &mut replies {
@@ -260,12 +298,11 @@ fn shared_problems(endpoint: &Endpoint) -> Vec<(String, &'static str)> {
     if endpoint.parameters.iter().any(|parameter| parameter.place == Place::Path) {
         problems.push((404, "There is no such thing, or it is not this caller's to see"));
     }
+    if endpoint.method != Method::GET {
+        problems.extend([(408, "The body took too long to arrive"), (413, "The body is too large")]);
+    }
     if endpoint.body.is_some() {
-        problems.extend([
-            (408, "The body took too long to arrive"),
-            (413, "The body is too large"),
-            (415, "The body is not application/json, or it is compressed"),
-        ]);
+        problems.push((415, "The body is not application/json, or it is compressed"));
     }
     problems.into_iter().map(|(status, description)| (status.to_string(), description)).collect()
 }

@@ -35,7 +35,7 @@ macro_rules! kinds {
 kinds! {
     BodyInvalid = "A2A_BODY_INVALID", BAD_REQUEST, "The body could not be read";
     QueryInvalid = "HTTP_QUERY_INVALID", BAD_REQUEST, "A query parameter is not right";
-    HeadInvalid = "HTTP_HEAD_INVALID", BAD_REQUEST, "A header is missing, or there twice";
+    HeadInvalid = "HTTP_HEAD_INVALID", BAD_REQUEST, "A header is missing, there twice, or against another";
     RequestInvalid = "HTTP_REQUEST_INVALID", BAD_REQUEST, "The request is not right";
     AuthRequired = "AUTH_REQUIRED", UNAUTHORIZED, "A token is needed";
     AuthTokenUnknown = "AUTH_TOKEN_UNKNOWN", UNAUTHORIZED, "The token is not known";

@@ -1,7 +1,7 @@
 //! Is an answer what `/openapi.json` says it can be?
 //!
 //! `UPDATE=1 cargo test --test api` also keeps the first answer of each kind in `src/http/answers.json`, where the document
-//! has none of it: its examples. One whose shape is no longer right is taken out of that file by hand, and made again.
+//! has none of it: its examples, those of refusals and problems too. One whose shape is no longer right is taken out of that file by hand, and made again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -60,27 +60,40 @@ impl Contract {
         assert!(content.is_object(), "{kind} is not documented: {request:?} -> {reply:?}");
         if let Some(schema) = content["schema"]["$ref"].as_str() {
             self.validate(schema.trim_start_matches("#/components/schemas/"), &reply.json());
-            let is_missing = (200..300).contains(&reply.status) && content["example"].is_null();
-            if is_missing && std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
-                keep_example(operation["operationId"].as_str().unwrap(), reply);
+            if std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
+                self.keep_what_is_missing(operation["operationId"].as_str().unwrap(), content, reply);
             }
         }
     }
 
-    /// Every success answer in JSON: the operation's id, the status, the schema and the example.
-    pub(crate) fn successes(&self) -> impl Iterator<Item = (String, &str, &Json)> {
-        self.operations().flat_map(|(_, _, operation)| {
+    /// Keeps an answer of which the document has none. A problem is told in the same way by all.
+    fn keep_what_is_missing(&self, operation: &str, content: &Json, reply: &Reply) {
+        if self.example_of(content).is_null() {
+            keep_example(if is_problem(content) { "anyOperation" } else { operation }, reply);
+        }
+    }
+
+    /// The example of an answer, its own or one of all endpoints.
+    fn example_of<'d>(&'d self, content: &'d Json) -> &'d Json {
+        match content["examples"]["problem"]["$ref"].as_str() {
+            Some(place) => {
+                &self.document["components"]["examples"][place.rsplit('/').next().unwrap()]["value"]
+            }
+            None => &content["example"],
+        }
+    }
+
+    /// Every answer in JSON, problems too: the operation's id and the status, the schema and the example.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (String, &str, &Json)> {
+        self.operations().flat_map(move |(_, _, operation)| {
             let id = operation["operationId"].as_str().unwrap();
-            let answers = operation["responses"].as_object().unwrap().iter();
-            let good = answers.filter(|(status, _)| status.starts_with('2'));
-            good.filter_map(move |(status, answer)| {
-                let content = answer["content"].get("application/json")?;
-                let schema = content["schema"]["$ref"].as_str().unwrap();
-                Some((
-                    format!("{id} {status}"),
-                    schema.trim_start_matches("#/components/schemas/"),
-                    &content["example"],
-                ))
+            operation["responses"].as_object().unwrap().iter().flat_map(move |(status, answer)| {
+                let contents = answer["content"].as_object().into_iter().flatten();
+                contents.filter_map(move |(kind, content)| {
+                    let schema =
+                        content["schema"]["$ref"].as_str()?.trim_start_matches("#/components/schemas/");
+                    Some((format!("{id} {status} {kind}"), schema, self.example_of(content)))
+                })
             })
         })
     }
@@ -107,7 +120,7 @@ fn keep_example(operation: &str, reply: &Reply) {
     let is_local = text.contains(std::env::temp_dir().to_str().unwrap());
     // What a test has planted to find it nowhere is no example of anything.
     let is_planted = text.contains("canary");
-    if reply.body.len() > BYTES_MAX || is_local || is_planted || !is_telling(&reply.json()) {
+    if reply.body.len() > BYTES_MAX || is_local || is_planted || !is_telling(reply) {
         return;
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/answers.json");
@@ -122,8 +135,16 @@ fn keep_example(operation: &str, reply: &Reply) {
     super::harness::write(std::path::Path::new(path), text);
 }
 
-/// Does an answer show what there is to it? A refusal and an empty list do not.
-fn is_telling(answer: &Json) -> bool {
+fn is_problem(content: &Json) -> bool {
+    content["schema"]["$ref"] == "#/components/schemas/Problem"
+}
+
+/// Does an answer show what there is to it? Where all may be well, a refusal and an empty list do not.
+fn is_telling(reply: &Reply) -> bool {
+    if reply.status >= 400 {
+        return true;
+    }
+    let answer = &reply.json();
     let members = answer.as_object().map_or(0, serde_json::Map::len);
     let is_empty = |list: &Json| list.as_array().is_some_and(Vec::is_empty);
     let is_empty_list =

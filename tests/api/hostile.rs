@@ -216,11 +216,22 @@ fn a_head_that_can_be_read_in_two_ways_is_refused() {
         (format!("POST /v1/handoffs HTTP/1.1\r\nHost: a\r\n{bearer}\r\n{json}\r\n{json}"), &good),
         (format!("POST /v1/handoffs HTTP/1.1\r\nHost: a\r\n{bearer}\r\n{bearer}\r\n{json}"), &good),
         (format!("POST /rpc HTTP/1.1\r\n{bearer}\r\n{json}"), rpc),
+        // Two who say who asks, also where nobody needs to.
+        (format!("GET /v1/state HTTP/1.1\r\nHost: a\r\n{bearer}\r\nHandoffd-Key-Id: k"), ""),
+        ("GET /healthz HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\nHandoffd-Signature: y".to_owned(), ""),
     ];
     for (head, body) in &refused {
         let reply = ask(head, body);
         assert_eq!((reply.status, reply.code().as_str()), (400, "HTTP_HEAD_INVALID"), "{head}: {reply:?}");
     }
+    let half = ask("GET /healthz HTTP/1.1\r\nHost: a\r\nHandoffd-Key-Id: x", "");
+    assert_eq!((half.status, half.code().as_str()), (401, "AUTH_REQUIRED"), "half a signature: {half:?}");
+    // A length beside pieces says nothing, and whoever went by it is not asked again on this connection.
+    let mut stream = connect(daemon.address);
+    let twice = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+    write!(stream, "POST /v1/reload HTTP/1.1\r\nHost: a\r\n{bearer}\r\n{twice}").unwrap();
+    assert_eq!(read_reply(&mut BufReader::new(&stream)).unwrap().status, 200);
+    assert!(is_closed_within(&mut stream, PATIENCE));
     let console = ask("GET /console HTTP/1.1", "");
     assert!(console.status == 400 && console.text().contains("Host"), "{console:?}");
     assert_eq!(ask("GET /healthz HTTP/1.0", "").status, 200, "before HTTP/1.1 there was no Host");

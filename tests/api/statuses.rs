@@ -63,15 +63,23 @@ fn every_answer_has_an_example_that_is_one() {
     let daemon = Daemon::new();
     let contract = daemon.contract();
     let mut lacking = Vec::new();
-    for (answer, schema, example) in contract.successes() {
+    for (answer, schema, example) in contract.answers() {
         // The document cannot hold itself.
-        if answer == "openapi 200" {
+        if answer == "openapi 200 application/json" {
+            continue;
+        }
+        let status = answer.split(' ').nth(1).unwrap();
+        // What is wrong with a JSON-RPC request has forms of its own; docs/a2a.md has them.
+        if schema == "RpcAnswer" && status != "200" {
             continue;
         }
         if example.is_null() {
             lacking.push(answer);
-        } else {
-            contract.validate(schema, example);
+            continue;
+        }
+        contract.validate(schema, example);
+        if schema == "Problem" {
+            assert_eq!(status, example["status"].to_string(), "{example}");
         }
     }
     assert!(lacking.is_empty(), "UPDATE=1 cargo test --test api makes examples for {lacking:?}");
