@@ -3,6 +3,7 @@
 //! Small and blocking. Nobody on the way may point elsewhere (no redirects), and no answer is waited for or read
 //! without end. The token goes into one header and nowhere else.
 
+mod authority;
 mod base;
 mod trust;
 
@@ -48,11 +49,11 @@ pub(super) struct ClientFlags {
     ca: Option<PathBuf>,
 
     /// Show this certificate, a PEM file, to a gateway that asks for one; or put its path into HANDOFFD_CERT
-    #[arg(id = "client_cert", long = "cert", global = true, value_name = "FILE")]
+    #[arg(id = "client_cert", long = "cert", global = true, help_heading = "Gateway", value_name = "FILE")]
     cert: Option<PathBuf>,
 
     /// The private key of --cert, a PEM file for you alone; or put its path into HANDOFFD_KEY
-    #[arg(id = "client_key", long = "key", global = true, value_name = "FILE")]
+    #[arg(id = "client_key", long = "key", global = true, help_heading = "Gateway", value_name = "FILE")]
     key: Option<PathBuf>,
 }
 
@@ -284,6 +285,9 @@ impl ClientFlags {
     /// Whom to trust: `--ca`, or else the gateway's own certificate if it is known.
     fn trust(&self, own: Option<&Path>) -> Result<Trust, Failure> {
         let shown = trust::shown(self.cert.as_deref(), self.key.as_deref())?;
+        if let Some(ca) = &self.ca {
+            authority::examine(ca)?;
+        }
         Trust::new(self.ca.as_deref().or(own), shown)
     }
 
@@ -440,7 +444,10 @@ impl Client {
         let member = |name: &str| problem.get(name).and_then(Json::as_str).map(plain_line);
         let mut why = member("detail").or(member("title")).unwrap_or_else(|| format!("status {status}"));
         if let Some(pointer) = member("pointer").filter(|pointer| !pointer.is_empty()) {
-            why.push_str(&format!(" at {pointer}"));
+            // Into the body, or else the name of a header or a parameter.
+            let place =
+                if pointer.starts_with('/') { format!(" at {pointer}") } else { format!(" (in {pointer})") };
+            why.push_str(&place);
         }
         let hint = match status {
             401 => Some(
@@ -500,6 +507,18 @@ impl Client {
             }
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
                 Trouble::Told { status: 400, why: "--url is not a URL that can be used".to_owned() }
+            }
+            // What begins a TLS connection, or an alert, is no HTTP.
+            ureq::Error::Protocol(fault)
+                if base.starts_with("http://") && fault.to_string().starts_with("http parse fail") =>
+            {
+                let secure = base.replacen("http", "https", 1);
+                Trouble::Told {
+                    status: 500,
+                    why: format!(
+                        "{base} answers with something that is not HTTP; if it speaks TLS, try {secure}"
+                    ),
+                }
             }
             ureq::Error::Timeout(_) => Trouble::Lost(format!("{base} does not answer in time")),
             other => {

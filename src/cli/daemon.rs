@@ -145,7 +145,8 @@ impl Daemon {
                 notify::tell("STOPPING=1");
                 tracing::info!("stopping");
             };
-            let served = self.listening.serve(app.clone(), console::pages(app.clone()), stop).await;
+            let pages = console::pages(app.clone());
+            let served = self.listening.serve(app.clone(), pages, stop, told_again()).await;
             served.map_err(|fault| Failure(fault.to_string()))
         });
         let finished = app.gateway().finish();
@@ -227,6 +228,14 @@ fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
+}
+
+/// Ready when that is said once more. What was said before this is first asked for does not count.
+async fn told_again() {
+    match told_to_stop() {
+        Ok(told) => told.await,
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// What the engine has to know of promotion.

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::client::{Ask, ClientFlags, NoClient, segment};
 use super::in_force::{is_not_gone, put_in_force};
 use super::printer::{BOLD, DIM};
-use super::{Context, Exit, Failure, parse_time, read_input};
+use super::{Context, Exit, Failure, parse_when, read_input};
 use crate::gateway::Part;
 use crate::http::describe_key;
 use crate::json::printable;
@@ -59,12 +59,12 @@ pub(super) struct Add {
     #[arg(long, value_name = "HEX")]
     public_key: Option<String>,
 
-    /// From when the key counts
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    /// From when the key counts: a time, or how long from now, such as 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_when)]
     not_before: Option<Timestamp>,
 
-    /// From when it no longer counts
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    /// From when it no longer counts: a time, or how long from now, such as 90d
+    #[arg(long, value_name = "TIME", value_parser = parse_when)]
     not_after: Option<Timestamp>,
 }
 

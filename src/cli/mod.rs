@@ -58,7 +58,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::json::BodyFault;
 use crate::limits;
-use crate::os::files;
+use crate::os::{clock, files};
 use crate::policy::{Workspace, WorkspaceFault, plain};
 use crate::timestamp::Timestamp;
 use client::Remote;
@@ -262,4 +262,17 @@ fn body_failure(path: &Path, fault: &BodyFault) -> Failure {
 /// Reads a point in time from the command line.
 fn parse_time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "not an RFC 3339 date-time, such as 2026-02-18T19:38:00Z".to_owned())
+}
+
+/// Reads a point in time that is still to come, which may be said as how long from now.
+fn parse_when(text: &str) -> Result<Timestamp, String> {
+    const DAYS_MAX: i64 = 3_650;
+    if let Some(time) = Timestamp::parse(text) {
+        return Ok(time);
+    }
+    match sign::parse_seconds(text) {
+        Ok(seconds) if (1..=DAYS_MAX * 86_400).contains(&seconds) => Ok(clock::now().plus_seconds(seconds)),
+        Ok(_) => Err(format!("between 1 second and {DAYS_MAX} days from now")),
+        Err(_) => Err("neither a time such as 2026-02-18T21:00:00Z nor 30m, 2h or 1d".to_owned()),
+    }
 }

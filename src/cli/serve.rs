@@ -18,7 +18,8 @@ use crate::settings::{Effective, Flag};
 ///
 /// A directory that nobody has used yet is filled with an example first; one that does not exist is made by `handoffd init DIR`.
 /// Policies, keys and tokens are read again when they change and on SIGHUP, certificates too; SIGTERM, Ctrl-C and the end of the
-/// terminal that it was started in finish what is under way and stop.
+/// terminal that it was started in finish what is under way and stop. A second SIGTERM or Ctrl-C waits for no request; what was
+/// acknowledged is kept.
 ///
 /// Exit: 0 stopped, 2 wrong settings, 3 the workspace cannot be served, or not any longer.
 #[derive(Debug, Args)]

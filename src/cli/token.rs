@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::client::{Ask, ClientFlags, segment};
 use super::in_force::{is_not_gone, own_token_counts, put_in_force};
 use super::printer::{BOLD, DIM};
-use super::{Context, Exit, Failure, parse_time, place};
+use super::{Context, Exit, Failure, parse_when, place};
 use crate::callers::{Name, Role, Roster, Standing, TokenFault, TokenFiles};
 use crate::gateway::Part;
 use crate::http::describe_token;
@@ -46,8 +46,8 @@ pub(super) struct New {
     #[arg(long, value_name = "ID")]
     principal: Option<String>,
 
-    /// From when the token no longer counts
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    /// From when the token no longer counts: a time, or how long from now, such as 12h or 30d
+    #[arg(long, value_name = "TIME", value_parser = parse_when)]
     expires: Option<Timestamp>,
 }
 

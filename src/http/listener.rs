@@ -89,12 +89,13 @@ impl Listening {
         self.tls.clone()
     }
 
-    /// Serves the API, and `beside` it what another door has, until `stop` is ready; then no more is accepted, and what is under way may finish within the bound.
+    /// Serves the API, and `beside` it what another door has, until `stop` is ready; then no more is accepted, and what is under way may finish within the bound, or until `hurry` is ready.
     pub async fn serve(
         self,
         app: Arc<App>,
         beside: Router,
         stop: impl Future<Output = ()>,
+        hurry: impl Future<Output = ()>,
     ) -> Result<(), ListenFault> {
         let tls = self.tls;
         let listener = TcpListener::from_std(self.listener).map_err(ListenFault::Io)?;
@@ -171,12 +172,36 @@ impl Listening {
         // Streams end by themselves when they see this.
         app.stopping.send_replace(true);
         closing.send_replace(true);
-        if tokio::time::timeout(server.shutdown_timeout, closing.closed()).await.is_err() {
-            tracing::warn!("some connections did not finish in time");
+        let winding_up = async {
+            finish(&closing, server.shutdown_timeout).await;
+            // It has seen that, too, and writes down how far it has come.
+            let _ = tokio::time::timeout(server.shutdown_timeout, telling).await;
+        };
+        tokio::select! {
+            () = winding_up => {}
+            () = hurry => tracing::warn!("told to stop once more: what is under way is cut off"),
         }
-        // It has seen that, too, and writes down how far it has come.
-        let _ = tokio::time::timeout(server.shutdown_timeout, telling).await;
         Ok(())
+    }
+}
+
+/// Waits for the connections that have seen that it is time to close, as long as that may take, and says so where it takes
+/// long enough for somebody to wonder.
+async fn finish(closing: &watch::Sender<bool>, patience: Duration) {
+    let closed = async {
+        let moment = Duration::from_millis(500);
+        if tokio::time::timeout(moment, closing.closed()).await.is_ok() {
+            return;
+        }
+        tracing::info!(
+            connections = closing.receiver_count(),
+            seconds = patience.as_secs(),
+            "waiting for requests that are under way; a second Ctrl-C or SIGTERM ends that"
+        );
+        closing.closed().await;
+    };
+    if tokio::time::timeout(patience, closed).await.is_err() {
+        tracing::warn!("some connections did not finish in time");
     }
 }
 

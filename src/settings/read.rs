@@ -172,7 +172,12 @@ impl Reading {
             let line = fault.span().map_or(0, |span| line_of(bytes, span.start));
             // The message alone: the rest would quote the line, and there may be a secret in it.
             if broken.insert(line) {
-                self.problem(Source::File { line }, printable(fault.message()));
+                let name = fault.span().and_then(|span| text.get(span)).filter(|name| is_bare(name));
+                let message = match (fault.message(), name) {
+                    (message @ "duplicate key", Some(name)) => format!("{message} `{name}`"),
+                    (message, _) => printable(message),
+                };
+                self.problem(Source::File { line }, message);
             }
         }
         for (section, value) in table.get_ref() {
@@ -308,6 +313,11 @@ fn written(value: &Spanned<DeValue<'_>>) -> Written {
     }
 }
 
+/// A key as it is written without quotes: what is anything else could be a part of a value.
+fn is_bare(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
 /// What somebody may have meant by a name that is none.
 fn instead_of(name: &str) -> String {
     let (section, last) = name.split_once('.').unwrap_or(("", name));
@@ -334,10 +344,10 @@ fn instead_of(name: &str) -> String {
     }
 }
 
-/// A slip of the hand: two letters, or the case of some.
+/// A slip of the hand: two letters, if most of the name is as it should be, or the case of some.
 fn nearest<'k>(name: &str, candidates: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let (apart, best) = candidates.map(|candidate| (distance(candidate, name), candidate)).min()?;
-    (apart <= 2 && apart < best.len() || best.eq_ignore_ascii_case(name)).then_some(best)
+    (apart <= 2 && 2 * apart <= best.len() || best.eq_ignore_ascii_case(name)).then_some(best)
 }
 
 /// Variables that belong to the command line, and those that Kubernetes sets in every container beside a

@@ -219,7 +219,9 @@ fn a_name_that_is_none_gets_the_nearest_one() {
         ("[policy]\nwhatever = 1", "[policy] has `approval`, `reload`"),
         ("server = 1", "`server` is a section; write [server]"),
         ("[[server]]", "`server` is a section; write [server]"),
-        ("[log]\nlevel = 'info'\nlevel = 'info'", "duplicate key"),
+        ("[log]\nlevel = 'info'\nlevel = 'info'", "duplicate key `level`"),
+        ("[foo]\nlevel = 'info'", "`foo` is no setting; the sections are [server], "),
+        ("[logs]", "did you mean `[log]`?"),
         ("[log]\nlevel = \u{1}", "line 2"),
     ] {
         let found = problems(&given(file, &[], &[]));

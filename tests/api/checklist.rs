@@ -124,7 +124,7 @@ fn conformance_tells_the_seven_lines_of_the_standard_beside_a_gateway_and_withou
         lines[0].1.starts_with("4 accepted, 4 of their TaskSpecs are kept and were read again"),
         "{lines:?}"
     );
-    assert_eq!(lines[3].1, "1 routes, 5 gates passed in order");
+    assert_eq!(lines[3].1, "1 route, 5 gates passed in order");
     let text = scene.daemon.cli_ok(&["conformance"]);
     assert_eq!(text.lines().filter(|line| line.starts_with("✓ ")).count(), 7, "{text}");
     let (_, one) = scene.conformance(&["--correlation", "corr_walk_sim_1"]);

@@ -192,6 +192,29 @@ fn an_open_connection_that_is_idle_does_not_keep_it_from_stopping() {
     drop(idle);
 }
 
+/// Whoever stops it says so twice where it does not stop at once, and is told what it waits for.
+#[test]
+fn told_to_stop_twice_it_waits_for_nobody_and_keeps_what_it_promised() {
+    let mut daemon = Daemon::with(
+        "[server]\nrequest_timeout = \"10m\"\nheader_timeout = \"10m\"\nshutdown_timeout = \"10m\"\n",
+    );
+    let one = spec("promised_0001");
+    assert_eq!(daemon.submit(&one).status, 201);
+    let mut stuck = connect(daemon.address);
+    let request = Request::new("POST", "/v1/handoffs").token(&daemon.admin).header("Content-Length", "10");
+    stuck.write_all(request.header("Content-Type", "application/json").head().as_bytes()).unwrap();
+    daemon.signal("INT");
+    eventually("it says what it waits for", || {
+        daemon.log().contains("waiting for requests that are under way").then_some(())
+    });
+    daemon.signal("INT");
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    assert!(daemon.log().contains("what is under way is cut off"), "{}", daemon.log());
+    daemon.cli_ok(&["audit", "verify"]);
+    daemon.restart_after_stop();
+    assert_eq!(daemon.submit(&one).json()["replayed"], true);
+}
+
 /// What was not synced in the segment goes with the power; here all behind the first batch, and a page of zeros stays.
 #[test]
 fn what_a_power_cut_took_from_the_segment_is_put_back_before_anything_is_served_or_backed_up() {

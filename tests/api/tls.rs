@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
 
-use super::harness::{Daemon, command, eventually, spec};
+use super::harness::{Daemon, command, eventually, spec, write};
 use super::wire::{Reply, Request, connect, is_closed_within, read_reply};
 
 /// An authority, and what it signed for the gateway and for a caller; another one, and a caller of its.
@@ -91,6 +91,20 @@ fn with_a_certificate_the_gateway_speaks_tls_and_nothing_else() {
     plain.write_all(&request.bytes()).unwrap();
     assert!(read_reply(&mut BufReader::new(&plain)).is_none());
     assert!(is_closed_within(&mut plain, super::wire::PATIENCE));
+    // Whoever asks the command line for it in the clear is told what is wrong, and so is who trusts in junk.
+    let ask = |scheme: &str, more: &[&str]| {
+        let url = format!("{scheme}://localhost:{}", daemon.address.port());
+        let arguments = [&["route", "list", "--url", &url], more].concat();
+        let mut asking = command(&daemon.workspace(), &arguments);
+        let output = asking.env("HANDOFFD_TOKEN", &daemon.admin).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told = ask("http", &[]);
+    assert!(told.contains("if it speaks TLS, try https://localhost"), "{told}");
+    write(&daemon.path("junk.pem"), "-----BEGIN CERTIFICATE-----\nanVuaw==\n-----END CERTIFICATE-----\n");
+    let told = ask("https", &["--ca", daemon.path("junk.pem").to_str().unwrap()]);
+    assert!(told.contains("junk.pem: its certificate 1 cannot be read"), "{told}");
 }
 
 #[test]

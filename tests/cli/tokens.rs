@@ -84,6 +84,24 @@ fn a_token_that_makes_no_sense_is_refused_and_nothing_is_written() {
     check(&["--name", "a", "--role", "king"], "is not a role");
     check(&["--name", "admin", "--role", "admin"], "memory/admin.token");
     check(&["--name", "a", "--role", "admin", "--expires", "2001-01-01T00:00:00Z"], "end before it begins");
+    check(&["--name", "a", "--role", "admin", "--expires", "soon"], "nor 30m, 2h or 1d");
+    check(&["--name", "a", "--role", "admin", "--expires", "0s"], "between 1 second and 3650 days");
+}
+
+#[test]
+fn an_end_is_a_time_or_how_long_from_now() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.exit(&["token", "new", "--name", "a", "--role", "auditor", "--expires", "2h"]), 0);
+    let key =
+        ["key", "add", "--owner", "user:main", "--id", "k-1", "--not-before", "30m", "--not-after", "2h"];
+    assert_eq!(workspace.exit(&key), 0);
+    let listed = workspace.json(&["token", "list", "--json"]);
+    assert!(listed[0]["expiresAt"].is_string() && listed[0]["valid"] == true, "{listed}");
+    let listed = workspace.json(&["key", "list", "--json"]);
+    assert!(
+        listed[0]["notAfter"].is_string() && listed[0]["valid"] == false,
+        "it counts in 30 minutes: {listed}"
+    );
 }
 
 #[test]

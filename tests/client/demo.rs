@@ -73,6 +73,7 @@ fn it_is_told_to_people_too() {
     let output = demo(directory.path(), &["demo", "--fast"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("crypto-sage is refused: a token of role agent may not"), "{text}");
     assert!(text.contains("20 A ledger that somebody edits"), "{text}");
     assert!(text.contains("nothing is left behind"), "{text}");
 }

@@ -77,7 +77,7 @@ fn examples_in_helps_can_be_pasted_and_what_all_commands_take_comes_last() {
             }
             let own = help.split("\nWorkspace and output:\n").next().unwrap();
             let own = own.split("\nGateway:\n").next().unwrap().lines().map(str::trim_start);
-            let common = ["--workspace ", "--json", "--url ", "--token ", "--ca "];
+            let common = ["--workspace ", "--json", "--url ", "--token ", "--ca ", "--cert ", "--key "];
             let early = own.filter(|line| common.iter().any(|flag| line.starts_with(flag)));
             assert_eq!(early.collect::<Vec<_>>(), [""; 0], "{command} at {columns}");
         }

@@ -179,6 +179,7 @@ fn a_token_on_the_command_line_is_warned_of_and_a_wrong_one_is_no_denial() {
     let said = stderr(&output);
     assert!(said.contains("others on this machine can see"), "{said}");
     assert!(said.contains("[AUTH_TOKEN_UNKNOWN]") && !said.contains(&wrong), "{said}");
+    assert!(said.contains("was revoked (in Authorization); "), "{said}");
     assert_eq!(said.matches("others on this machine can see").count(), 1, "{said}");
     // The file is as good as it was: nobody has looked at it.
     let table = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value as Json;
 
+use super::super::printer::counted;
 use super::Line;
 use super::promotion::Walk;
 use crate::contract::TaskSpec;
@@ -249,29 +250,41 @@ impl Tally {
             Line {
                 what: "E2E is a human's or an authorized harness's",
                 wrong: e2e,
-                rests_on: format!("{read_again} TaskSpecs, {} pieces of evidence", self.evidence),
+                rests_on: format!(
+                    "{}, {}",
+                    counted(read_again, "TaskSpec", "TaskSpecs"),
+                    counted(self.evidence, "piece of evidence", "pieces of evidence")
+                ),
             },
             Line {
                 what: "promotion goes through gates G0 to G4",
                 wrong: promotion,
-                rests_on: format!("{} routes, {passed} gates passed in order", routes.len()),
+                rests_on: format!(
+                    "{}, {} passed in order",
+                    counted(routes.len(), "route", "routes"),
+                    counted(passed, "gate", "gates")
+                ),
             },
             Line {
                 what: "rollback is documented and tested",
                 wrong: rollback,
                 rests_on: format!(
-                    "{plans} routes have a plan whose dry run succeeds, and every handoff names one"
+                    "{} a plan whose dry run succeeds, and every handoff names one",
+                    counted(plans, "route has", "routes have")
                 ),
             },
             Line {
                 what: "delegated-human-proxy has policy, envelope, risk and audit",
                 wrong: delegation,
-                rests_on: format!("{} delegated handoffs accepted", self.delegated),
+                rests_on: format!(
+                    "{} accepted",
+                    counted(self.delegated, "delegated handoff", "delegated handoffs")
+                ),
             },
             Line {
                 what: "gated mentions passed anti-loop, dedupe by messageId and TTL",
                 wrong: mention,
-                rests_on: format!("{} mentions accepted", self.messages.len()),
+                rests_on: format!("{} accepted", counted(self.messages.len(), "mention", "mentions")),
             },
         ]
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
+use super::Line;
 use super::tally::Tally;
 use crate::ledger::{Entry, MemoryLog, RunningHash, Source};
 use crate::policy::{PolicySet, References};
@@ -35,8 +36,8 @@ fn went_live() -> Told {
     (ROUTE, "promotion.advanced", "human:rita", json!({"from": "simulated", "to": "live", "gate": "G4"}))
 }
 
-/// The lines that fail, of the six that rest on the ledger alone, and what is said of the first.
-fn check(told: &[Told]) -> String {
+/// The six lines that rest on the ledger alone.
+fn tallied(told: &[Told]) -> Vec<Line> {
     // No TaskSpec is kept any more.
     let ledger = Source::Memory(MemoryLog::new("gw_1").store().clone());
     let mut tally = Tally::new(ledger, None);
@@ -56,8 +57,12 @@ fn check(told: &[Told]) -> String {
         tally.take(&entry).unwrap();
     }
     let policies = PolicySet::new(br#"{"routes": {}}"#, &BTreeMap::new(), References::default()).unwrap();
-    let lines = tally.lines(&policies);
-    let failing: Vec<String> = lines
+    tally.lines(&policies)
+}
+
+/// The lines that fail, and what is said of the first.
+fn check(told: &[Told]) -> String {
+    let failing: Vec<String> = tallied(told)
         .iter()
         .enumerate()
         .filter(|(_, line)| !line.wrong.is_empty())
@@ -66,7 +71,21 @@ fn check(told: &[Told]) -> String {
     failing.join(" | ")
 }
 
+/// What each line rests on.
+fn rests(told: &[Told]) -> Vec<String> {
+    tallied(told).into_iter().map(|line| line.rests_on).collect()
+}
+
 const ALL: &str = "G0 safety";
+
+#[test]
+fn one_of_a_kind_is_not_called_many() {
+    let mention = created("hs_00000001", json!({"message_id": "1"}));
+    let told = [mention, decided("hs_00000001", "allowed", "G0 safety D4"), passed("G0")];
+    let rests = rests(&told).join(" | ");
+    assert!(rests.contains("1 route, 1 gate passed in order"), "{rests}");
+    assert!(rests.contains("| 1 mention accepted"), "{rests}");
+}
 
 #[test]
 fn a_ledger_in_order_conforms() {

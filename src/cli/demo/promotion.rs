@@ -123,7 +123,7 @@ impl Show<'_> {
                     let evidence = json!({"handoffId": "hs_demo_0024", "evidence": {"runId": "run-7"}});
                     let own = walk.refused(&cast.agent, &format!("{}/gates/G3", walk.place()), &evidence)?;
                     self.say(&format!(
-                        "   {RED}crypto-sage is refused{RED:#} {DIM}{}{DIM:#}",
+                        "   {RED}crypto-sage is refused{RED:#}: {DIM}{}{DIM:#}",
                         printable(&own)
                     ));
                     walk.gate("G3", evidence, "G3 passed, the route is at simulated")
