@@ -290,6 +290,10 @@ fn a_segment_that_is_missing_is_named_by_whoever_comes_to_it() {
     let mut log = open(root);
     (0..6).for_each(|_| append(&mut log, "gate.decided", "hs_1", long_ago()));
     drop(log);
+    // Without its key a ledger is refused for that.
+    let key = root.join("memory/gateway.key");
+    write(&key, &format!("{}\n", "7".repeat(64)));
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let said = |arguments: &[&str]| {
         let Output { status, stdout, stderr } = run(root, arguments);
         let lines = String::from_utf8(stdout).unwrap().lines().count();

@@ -35,7 +35,11 @@ fn shape(document: &Document<'_>, findings: &mut Findings) {
     let mut any = false;
     for finding in shape_findings(document) {
         any = true;
-        let hint = finding.hint.unwrap_or_default();
+        let is_list = finding.pointer.is_empty() && document.root().is_array();
+        let hint = match finding.hint {
+            None if is_list => "send one TaskSpec; POST /v1/handoffs/batch takes a list of them".to_owned(),
+            hint => hint.unwrap_or_default(),
+        };
         findings.refuse(Code::TaskspecInvalid, finding.pointer, finding.message, hint);
     }
     // The typed reading decides. Should the schema ever have no words for its no, it stays a no.

@@ -18,6 +18,9 @@ use super::problem::{Kind, Problem};
 use crate::callers::TokenId;
 use crate::limits;
 
+/// What a request may carry to an endpoint that takes no body: `{}`, and some room around it.
+pub(super) const NO_BODY_BYTES_MAX: usize = 16;
+
 /// The room that there is for bodies.
 #[derive(Debug)]
 pub(super) struct Bodies {
@@ -184,12 +187,16 @@ impl Drop for Room {
 
 /// A body that is larger than what this request may carry.
 pub(super) fn too_large(bytes_max: usize) -> Problem {
-    if bytes_max == 0 {
-        return Problem::new(Kind::TooLarge, "this endpoint takes no body")
-            .hint("send the request without one");
+    if bytes_max <= NO_BODY_BYTES_MAX {
+        return no_body();
     }
     Problem::new(Kind::TooLarge, format!("the body has more than {bytes_max} bytes"))
         .hint("send less; a TaskSpec carries references and facts, not the work itself")
+}
+
+/// A body where none is taken.
+pub(super) fn no_body() -> Problem {
+    Problem::new(Kind::TooLarge, "this endpoint takes no body").hint("send the request without one")
 }
 
 fn full(whose: &str, bytes_max: usize) -> Problem {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 
 use super::App;
-use super::bodies::{Room, too_large};
+use super::bodies::{NO_BODY_BYTES_MAX, Room, no_body, too_large};
 use super::door::slow_down;
 use super::endpoint::Endpoint;
 use super::metrics::Step;
@@ -69,6 +69,25 @@ impl Call {
             span.mark(step, began);
         }
         self.app.metrics.step(step, began)
+    }
+
+    /// Refuses a body where none is taken: whoever sends one means it to say something. Nothing and `{}` say nothing, and
+    /// clients send them of their own accord.
+    pub(super) async fn refuse_body(&mut self) -> Result<(), Problem> {
+        if self.endpoint.body.is_some() || self.endpoint.method == Method::GET {
+            return Ok(());
+        }
+        let patience = self.app.settings.server.request_timeout;
+        let bytes = match std::mem::replace(&mut self.body, RequestBody::Read(Bytes::new())) {
+            RequestBody::Unread(body) => {
+                self.room.read(body, &self.headers, NO_BODY_BYTES_MAX, patience).await?
+            }
+            RequestBody::Read(bytes) => bytes,
+        };
+        match bytes.trim_ascii() {
+            b"" | b"{}" => Ok(()),
+            _ => Err(no_body()),
+        }
     }
 
     /// Reads a JSON body, of at most as many bytes as the endpoint takes.

@@ -65,7 +65,7 @@ async fn bearer(app: &App, rules: &Rules, authorization: Option<&str>) -> Result
         .and_then(|text| text.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim());
-    let Some(token) = token else { return Err(unknown()) };
+    let token = token.ok_or_else(|| unknown("the header Authorization is not Bearer and a token"))?;
     if let Some(caller) = rules.roster.find(token, clock::now()) {
         return Ok(caller.clone());
     }
@@ -74,11 +74,13 @@ async fn bearer(app: &App, rules: &Rules, authorization: Option<&str>) -> Result
         return Err(Problem::new(Kind::NotDurable, "whether the token counts cannot be found out now")
             .hint("ask again in a moment; the ledger's database, which has the tokens, does not answer"));
     }
-    app.rules.current().roster.find(token, clock::now()).cloned().ok_or_else(unknown)
+    let current = app.rules.current();
+    let caller = current.roster.find(token, clock::now());
+    caller.cloned().ok_or_else(|| unknown("the token is unknown, has expired, or was revoked"))
 }
 
-fn unknown() -> Problem {
-    Problem::new(Kind::AuthTokenUnknown, "the token is unknown, has expired, or was revoked")
+fn unknown(why: &str) -> Problem {
+    Problem::new(Kind::AuthTokenUnknown, why)
         .at("Authorization")
         .hint("send the header Authorization: Bearer <token>; `handoffd token list` shows which there are")
 }

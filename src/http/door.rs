@@ -24,7 +24,7 @@ use super::query::{Query, asked_to_wait};
 use super::spans::Span;
 use super::trace::Trace;
 use crate::ai::Models;
-use crate::callers::Caller;
+use crate::callers::{Caller, Role};
 use crate::contract::distance;
 use crate::limits;
 
@@ -141,7 +141,7 @@ async fn handle(
         captured.map_err(|_| Problem::new(Kind::NotFound, "the path is not percent-encoded UTF-8"))?;
     let path = captured.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let (following, room_of_call) = (app.following.clone(), room.clone());
-    let call = Call {
+    let mut call = Call {
         app,
         endpoint,
         rules,
@@ -153,6 +153,7 @@ async fn handle(
         room: room_of_call,
         trace,
     };
+    call.refuse_body().await?;
     let response = pass_on(call).await?;
     if !endpoint.may_stream() || !is_event_stream(&response) {
         return Ok(response);
@@ -192,8 +193,9 @@ pub(super) fn check_right(endpoint: &Endpoint, caller: &Caller) -> Result<(), Pr
     let Some(act) = endpoint.act.filter(|act| !caller.may(*act)) else { return Ok(()) };
     let role = caller.role().as_str();
     tracing::debug!(?act, role, "not for this role");
+    let who: Vec<&str> = Role::ALL.into_iter().filter(|role| role.may(act)).map(Role::as_str).collect();
     Err(Problem::new(Kind::Forbidden, format!("a token of role {role} may not do this"))
-        .hint("ask an admin for a token of a role that may"))
+        .hint(format!("this takes a token of role {}", who.join(" or "))))
 }
 
 pub(super) fn slow_down(wait: std::time::Duration) -> Problem {

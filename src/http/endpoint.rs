@@ -7,6 +7,7 @@ use std::pin::Pin;
 use axum::http::Method;
 use axum::response::Response;
 
+use super::bodies::NO_BODY_BYTES_MAX;
 use super::call::Call;
 use super::problem::Problem;
 use crate::callers::Act;
@@ -103,6 +104,13 @@ pub(super) enum Form {
     /// A page's cursor.
     Cursor,
     OneOf(fn() -> Vec<&'static str>),
+    /// As codes are spelled: the gateway's own, or one that an agent has for its failures.
+    Code,
+    /// One of so many that only the nearest are named to whoever misses it.
+    Named {
+        what: &'static str,
+        names: fn() -> Vec<&'static str>,
+    },
 }
 
 /// What a request carries.
@@ -159,9 +167,10 @@ pub(super) enum Content {
 }
 
 impl Endpoint {
-    /// What a request to it may carry; nothing where it takes no body.
+    /// What a request to it may carry; next to nothing where it takes no body.
     pub(super) fn body_bytes_max(&self, server: &Server) -> usize {
-        self.body.as_ref().map_or(0, |body| body.weight.bytes_max(server))
+        let none = if self.method == Method::GET { 0 } else { NO_BODY_BYTES_MAX };
+        self.body.as_ref().map_or(none, |body| body.weight.bytes_max(server))
     }
 
     /// What its caller can do who does not know whether a request was carried out.

@@ -14,6 +14,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::App;
+use super::exposition::in_order;
 use super::outgoing::Outgoing;
 use crate::engine::{Appended, Decided, Observer};
 use crate::gates::Decision;
@@ -431,7 +432,7 @@ impl Metrics {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
-        text
+        in_order(&text)
     }
 }
 

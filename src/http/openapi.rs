@@ -314,7 +314,8 @@ fn parameter(parameter: &Parameter) -> Json {
         Form::Time => json!({"type": "string", "format": "date-time"}),
         Form::Wait => json!({"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)s$"}),
         Form::Cursor => json!({"type": "string", "pattern": "^c[0-9a-f]{1,16}$"}),
-        Form::OneOf(words) => json!({"type": "string", "enum": words()}),
+        Form::Code => json!({"type": "string", "pattern": "^[A-Z][A-Z0-9_]{2,63}$"}),
+        Form::OneOf(names) | Form::Named { names, .. } => json!({"type": "string", "enum": names()}),
     };
     let example = match &parameter.form {
         Form::Integer { .. } => parameter.example.parse::<u64>().map_or(Json::Null, Json::from),

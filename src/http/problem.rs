@@ -40,7 +40,7 @@ kinds! {
     AuthRequired = "AUTH_REQUIRED", UNAUTHORIZED, "A token is needed";
     AuthTokenUnknown = "AUTH_TOKEN_UNKNOWN", UNAUTHORIZED, "The token is not known";
     AuthSignatureInvalid = "AUTH_SIGNATURE_INVALID", UNAUTHORIZED, "The request's signature is not right";
-    AuthTimestampWindow = "AUTH_TIMESTAMP_WINDOW_EXCEEDED", UNAUTHORIZED, "The request was signed too long ago";
+    AuthTimestampWindow = "AUTH_TIMESTAMP_WINDOW_EXCEEDED", UNAUTHORIZED, "The request was not signed at a time that counts";
     AuthNonceReused = "AUTH_NONCE_REUSED", UNAUTHORIZED, "The request's nonce was used before";
     AuthNoncesExhausted = "AUTH_NONCES_EXHAUSTED", TOO_MANY_REQUESTS, "Too many signed requests to remember";
     Forbidden = "AUTH_FORBIDDEN", FORBIDDEN, "The caller may not do this";

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::endpoint::{Endpoint, Form, Parameter, Place};
 use super::problem::{Kind, Problem};
+use crate::contract::distance;
+use crate::gates::Code;
 use crate::json::printable;
 use crate::limits;
 use crate::timestamp::Timestamp;
@@ -105,6 +107,10 @@ impl Parameter {
             Form::Cursor => "what the page before this one gave as `next`".to_owned(),
             Form::OneOf(words) if words().contains(&value) => return Ok(()),
             Form::OneOf(words) => format!("one of {}", words().join(", ")),
+            Form::Code if is_code(value) => return Ok(()),
+            Form::Code => return Err(self.unnamed("code", &own_codes(), value)),
+            Form::Named { names, .. } if names().contains(&value) => return Ok(()),
+            Form::Named { what, names } => return Err(self.unnamed(what, &names(), value)),
         };
         Err(match self.place {
             Place::Query => Problem::new(Kind::QueryInvalid, format!("expected {expected}")).at(self.name),
@@ -113,6 +119,46 @@ impl Parameter {
             }
         })
     }
+}
+
+impl Parameter {
+    /// There is no such name, and which may be meant.
+    fn unnamed(&self, what: &str, names: &[&'static str], value: &str) -> Problem {
+        let hint = match nearest(names, value).as_slice() {
+            [] if matches!(self.form, Form::Code) => "docs/codes.md has the gateway's own".to_owned(),
+            [] => "GET /openapi.json lists all there are".to_owned(),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        let message = format!("there is no {what} `{}`", printable(value));
+        Problem::new(Kind::QueryInvalid, message).at(self.name).hint(hint)
+    }
+}
+
+/// Is it spelled as a code? Which ones agents have for their failures is for them to say.
+fn is_code(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    (3..=64).contains(&text.len())
+        && text.starts_with(|first: char| first.is_ascii_uppercase())
+        && text.bytes().all(plain)
+}
+
+fn own_codes() -> Vec<&'static str> {
+    Code::ALL.iter().map(|code| code.as_str()).collect()
+}
+
+/// The names that somebody may have meant, the nearest first: a slip of the hand, or the beginning of one. A few are enough.
+fn nearest(names: &[&'static str], value: &str) -> Vec<&'static str> {
+    const FEW: usize = 3;
+    let meant = value.to_ascii_lowercase();
+    let apart = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let begins = meant.chars().count() > FEW && name.starts_with(&meant);
+        if begins { 0 } else { distance(&name, &meant) }
+    };
+    let mut near: Vec<(usize, &'static str)> = names.iter().map(|name| (apart(name), *name)).collect();
+    near.retain(|(apart, name)| *apart <= name.len() / 4);
+    near.sort_unstable();
+    near.into_iter().take(FEW).map(|(_, name)| name).collect()
 }
 
 /// Percent-decoding; a plus sign is a space, as forms have it.
@@ -158,6 +204,32 @@ mod tests {
         for text in ["", "wait", "wait=60", "wait=%zz", "other=60s"] {
             assert_eq!(asked_to_wait(text, endpoint), Duration::ZERO, "{text}");
         }
+    }
+
+    #[test]
+    fn a_code_may_be_one_that_an_agent_has() {
+        assert!(own_codes().into_iter().all(is_code));
+        assert!(["EXECUTION_TIMEOUT", "X1_", "A__"].into_iter().all(is_code));
+        assert!(
+            ["", "NO", "nope", "Nope", "1AB", "_AB", "A B", "A-B"].into_iter().all(|text| !is_code(text))
+        );
+        assert!(!is_code(&"A".repeat(65)) && is_code(&"A".repeat(64)));
+    }
+
+    #[test]
+    fn a_name_that_is_none_gets_the_nearest_ones() {
+        let check = |name: &str, value: &str, expected: &str| {
+            let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.id == "listEntries").unwrap();
+            let problem = Query::read(&format!("{name}={value}"), endpoint, 100).map(drop).unwrap_err();
+            let hint = problem.to_json()["hint"].as_str().unwrap().to_owned();
+            assert_eq!((problem.kind(), hint.as_str()), (Kind::QueryInvalid, expected), "{name}={value}");
+        };
+        check("code", "policy_selftest", "did you mean POLICY_SELF_TEST?");
+        check("code", "policy_envelope_hash", "did you mean POLICY_ENVELOPE_HASH_MISMATCH?");
+        check("code", "nope", "docs/codes.md has the gateway's own");
+        check("type", "gate.decide", "did you mean gate.decided?");
+        check("type", "route.", "did you mean route.declared or route.removed?");
+        check("type", "nope", "GET /openapi.json lists all there are");
     }
 
     #[test]

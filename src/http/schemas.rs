@@ -174,15 +174,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
             "tokens": {"type": "array", "items": {"$ref": "#/components/schemas/Token"}}}}"##,
     ),
     ("Token", TOKEN),
-    (
-        "NewToken",
-        r#"{"type": "object", "required": ["name", "role"], "additionalProperties": false, "properties": {
-            "name": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,64}$"},
-            "role": {"enum": ["orchestrator", "agent", "operator", "harness", "auditor", "admin"]},
-            "agentId": {"type": "string", "minLength": 2, "maxLength": 64},
-            "principal": {"type": "string", "minLength": 1, "maxLength": 128},
-            "expiresAt": {"type": "string", "format": "date-time"}}}"#,
-    ),
+    ("NewToken", super::token_ask::NEW_TOKEN),
     (
         "KeyList",
         r##"{"type": "object", "required": ["keys"], "properties": {

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use serde_json::Value as Json;
 use tokio_stream::Stream;
 
 use super::App;
 use super::call::Call;
 use super::endpoint::Answer;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind as ProblemKind, Problem};
 use super::reads::may_see;
 use crate::callers::{Act, Caller, TokenId};
 use crate::gateway::{Listener, Told};
@@ -24,7 +25,7 @@ use crate::limits;
 use crate::os::clock;
 use crate::policy::PolicySet;
 use crate::views::{AttemptRow, HandoffDetail};
-use crate::wire::StreamId;
+use crate::wire::{Kind, StreamId};
 
 /// `GET /v1/audit/stream`: every entry; the id is its sequence number.
 pub(super) async fn audit(call: Call) -> Answer {
@@ -138,7 +139,7 @@ impl Resume {
                 "the last in the stream is {last}; a reader that begins behind the next one would miss what comes between"
             ),
         };
-        Problem::new(Kind::StreamAhead, detail).at(self.named).with("last", last).hint(
+        Problem::new(ProblemKind::StreamAhead, detail).at(self.named).with("last", last).hint(
             "if the ledger was restored from a backup, what you have seen behind that is gone: begin again without a position, or \
              with from=1",
         )
@@ -156,7 +157,7 @@ fn resumed(call: &Call) -> Result<Resume, Problem> {
 fn last_event_id(call: &Call) -> Result<Option<u64>, Problem> {
     let Some(value) = call.headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(|text| text.parse().ok());
-    let bad = || Problem::new(Kind::RequestInvalid, "not the id of an event").at("Last-Event-ID");
+    let bad = || Problem::new(ProblemKind::RequestInvalid, "not the id of an event").at("Last-Event-ID");
     number.map(Some).ok_or_else(bad)
 }
 
@@ -192,11 +193,36 @@ impl Reader {
         holder.is_some_and(|holder| (self.sees)(holder, &rules.in_force.policies))
     }
 
+    /// Is this the end of its own token?
+    fn is_ended_by(&self, told: &Told) -> bool {
+        told.kind == Kind::TokenRevoked.as_str()
+            && self
+                .token_id
+                .is_some_and(|token_id| revoked_in(&told.entry.wire) == Some(token_id.to_string()))
+    }
+
+    /// Waits until its token does not count: that is in the ledger a moment before it is in force. One that counts all the
+    /// same was made anew since.
+    async fn settle(&self) {
+        let settled = async {
+            while self.counts() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(limits::STREAM_HEARTBEAT_S), settled).await;
+    }
+
     /// Waits until it is time to look whether it still counts, where nothing is told. Safe to stop waiting for at any
     /// time.
     pub(super) async fn beat(&mut self) {
         self.beat.tick().await;
     }
+}
+
+/// The id of the token that an entry says is revoked.
+fn revoked_in(wire: &str) -> Option<String> {
+    let wire: Json = serde_json::from_str(wire).ok()?;
+    wire.pointer("/payload/token_id")?.as_str().map(str::to_owned)
 }
 
 fn respond(
@@ -226,9 +252,9 @@ fn events(
     futures_util::stream::unfold(Some((listener, event, reader, stopping)), |state| async move {
         let (mut listener, event, mut reader, mut stopping) = state?;
         loop {
-            let Step { event: one, is_last } = tokio::select! {
+            let told = tokio::select! {
                 told = listener.next() => match told {
-                    Some(told) => event(&told),
+                    Some(told) => told,
                     // One that ended without a word would look as if nothing more had happened.
                     None => return listener.fault().map(|fault| (Ok(unreadable(fault)), None)),
                 },
@@ -241,6 +267,10 @@ fn events(
                 // A stream would keep a gateway that stops from stopping.
                 _ = stopping.wait_for(|stopping| *stopping) => return None,
             };
+            if reader.is_ended_by(&told) {
+                reader.settle().await;
+            }
+            let Step { event: one, is_last } = event(&told);
             match (one, is_last) {
                 (Some(_), _) if !reader.counts() => return None,
                 (Some(one), true) => return Some((Ok(one), None)),

@@ -15,21 +15,13 @@ use super::call::Call;
 use super::endpoint::Answer;
 use super::handoffs::json_response;
 use super::problem::{Kind, Problem};
-use crate::callers::{Act, Caller, Name, Role, Roster, RosterFault, Standing, Token, TokenFault, TokenText};
+use super::token_ask::TokenAsk;
+use crate::callers::{Act, Caller, Name, Role, RosterFault, Token, TokenFault, TokenText};
 use crate::gateway::{Cause, Hindrance, Part, Put, Reloaded};
+use crate::json::Document;
 use crate::os::clock;
 use crate::proof::{Algorithm, Key, Purpose, Secret};
 use crate::timestamp::Timestamp;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct NewToken {
-    name: String,
-    role: String,
-    agent_id: Option<String>,
-    principal: Option<String>,
-    expires_at: Option<String>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -233,6 +225,9 @@ fn refused(fault: TokenFault) -> Problem {
         TokenFault::Refused(fault @ (RosterFault::Unknown(_) | RosterFault::AlreadyRevoked(_))) => {
             Problem::new(Kind::NotFound, fault.to_string())
         }
+        TokenFault::Refused(fault @ (RosterFault::NameTaken(_) | RosterFault::NameReserved(_))) => {
+            Problem::new(Kind::Conflict, fault.to_string()).at("/name")
+        }
         TokenFault::Refused(fault) => Problem::new(Kind::Conflict, fault.to_string()),
         other => Problem::new(Kind::NotDurable, other.to_string()),
     }
@@ -254,18 +249,9 @@ fn whose_hand(caller: &Caller, role: Role) -> Result<Option<Name>, Problem> {
 
 /// `POST /v1/tokens`.
 pub(super) async fn make_token(mut call: Call) -> Answer {
-    let new: NewToken = body(&mut call).await?;
-    let name = Name::from_str(&new.name).map_err(|why| wrong("/name", why))?;
-    if name.as_str() == Roster::ADMIN {
-        return Err(wrong("/name", "this name is for the token in memory/admin.token; take another"));
-    }
-    let role = Role::from_str(&new.role).map_err(|why| wrong("/role", why))?;
-    let standing =
-        Standing::of(role, new.agent_id.as_deref(), new.principal.as_deref()).map_err(|fault| {
-            wrong(if fault.member() == "principal" { "/principal" } else { "/agentId" }, fault)
-        })?;
-    let expires_at = time("/expiresAt", new.expires_at.as_deref())?;
-    let by = whose_hand(call.caller()?, role)?;
+    let ask = |document: &Document<'_>| TokenAsk::read(document, clock::now());
+    let TokenAsk { name, standing, expires_at } = call.act(ask).await?;
+    let by = whose_hand(call.caller()?, standing.role())?;
     let make = move |app: &App| {
         let files = app.gateway.tokens().by(by);
         let (_, token, text) = files.make(name, standing, clock::now(), expires_at).map_err(refused)?;

@@ -56,7 +56,7 @@ fn no_body_is_read_of_whoever_could_not_have_signed_it() {
     }
     // Who could have is read as far as the endpoint reads.
     for (method, target, bytes) in
-        [("GET", "/v1/state", 1), ("POST", "/v1/reload", 1), ("POST", "/v1/handoffs", 256 * 1024 + 1)]
+        [("GET", "/v1/state", 1), ("POST", "/v1/reload", 17), ("POST", "/v1/handoffs", 256 * 1024 + 1)]
     {
         let head = with_headers(Request::new(method, target), KEY_ID, "nonce-0001", &now, &proof);
         let refused = answer(announce(&daemon, &head, bytes));

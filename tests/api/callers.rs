@@ -137,6 +137,10 @@ fn a_role_may_do_what_is_its_own_and_nothing_else() {
             let forbidden = reply.status == 403 && reply.code() == "AUTH_FORBIDDEN";
             let allowed = may.split(' ').any(|word| word == *role);
             assert_eq!(forbidden, !allowed, "{role} {method} {target}: {reply:?}");
+            if forbidden {
+                let who = may.replace(' ', " or ");
+                assert_eq!(reply.json()["hint"], format!("this takes a token of role {who}"), "{target}");
+            }
         }
     }
     assert_eq!(seen, MAY.len());
@@ -325,7 +329,7 @@ fn a_token_that_has_expired_or_was_revoked_counts_no_longer() {
         made.json()["token"].as_str().unwrap().to_owned()
     };
     let over = json!({"name": "over", "role": "auditor", "expiresAt": "2020-01-01T00:00:00Z"});
-    assert_eq!(daemon.post("/v1/tokens", over).status, 409, "one that never counts is not made");
+    assert_eq!(daemon.post("/v1/tokens", over).status, 422, "one that never counts is not made");
     assert_eq!(ask(&with_end("long", "2199-01-01T00:00:00Z")), (200, String::new()));
     let soon = super::signing::from_now(2);
     let brief = with_end("brief", &soon);

@@ -140,8 +140,14 @@ fn tokens_and_keys_are_made_listed_and_taken_away() {
     let token = daemon.token("router-1", "orchestrator", Some(ROUTER));
     let taken = daemon.post("/v1/tokens", json!({"name": "router-1", "role": "auditor"}));
     assert_eq!((taken.status, taken.code().as_str()), (409, "HTTP_CONFLICT"));
-    let bad = daemon.post("/v1/tokens", json!({"name": "x", "role": "king"}));
-    assert_eq!((bad.status, bad.code().as_str()), (400, "HTTP_REQUEST_INVALID"));
+    assert_eq!(taken.json()["pointer"], "/name");
+    // Everything that is wrong, each with its place; what is over before it began is no conflict.
+    let wrong = json!({"name": "x", "role": "king", "colour": 1, "expiresAt": "2020-01-01T00:00:00Z"});
+    let bad = daemon.post("/v1/tokens", wrong);
+    assert_eq!((bad.status, bad.code().as_str()), (422, "ACT_INVALID"));
+    let places: Vec<Json> =
+        bad.json()["faults"].as_array().unwrap().iter().map(|one| one["pointer"].clone()).collect();
+    assert_eq!(places, ["/colour", "/expiresAt", "/role"]);
     assert!(daemon.get("/v1/tokens").text().find(&token).is_none());
     let remove = |what: &str| daemon.send(&Request::new("DELETE", what).token(&daemon.admin));
     assert_eq!(remove("/v1/tokens/router-1").status, 200);
@@ -179,6 +185,10 @@ fn what_cannot_be_read_is_a_problem() {
     for target in [
         "/v1/handoffs?colour=red",
         "/v1/handoffs?status=sideways",
+        "/v1/handoffs?code=nope",
+        "/v1/audit?code=policy_self_test",
+        "/v1/audit?type=nope",
+        "/v1/audit/stream?type=nope",
         "/v1/handoffs?limit=0",
         "/v1/handoffs?limit=1&limit=2",
         "/v1/handoffs?from=yesterday",
@@ -193,6 +203,35 @@ fn what_cannot_be_read_is_a_problem() {
     let far = Request::new("GET", "/v1/audit/stream").token(&daemon.admin);
     let reply = daemon.send(&far.header("Last-Event-ID", "yesterday"));
     assert_eq!((reply.status, reply.code().as_str()), (400, "HTTP_REQUEST_INVALID"));
+}
+
+#[test]
+fn a_body_where_none_is_taken_is_refused() {
+    let daemon = Daemon::new();
+    let with = |method: &str, target: &str, body: &str| {
+        daemon.send(&Request::new(method, target).token(&daemon.admin).json(body))
+    };
+    let token = daemon.token("once", "auditor", None);
+    let long = format!("{{\"reason\": \"{}\"}}", "x".repeat(100));
+    for (method, target) in
+        [("POST", "/v1/reload"), ("POST", "/v1/console/links"), ("DELETE", "/v1/tokens/once")]
+    {
+        for body in ["{\"part\": 1}", "[]", "x", &long] {
+            let reply = with(method, target, body);
+            assert_eq!(
+                (reply.status, reply.code().as_str()),
+                (413, "HTTP_BODY_TOO_LARGE"),
+                "{target} {body}"
+            );
+            assert_eq!(reply.json()["detail"], "this endpoint takes no body");
+        }
+    }
+    assert_eq!(daemon.get_as(&token, "/v1/state").status, 200, "nothing was revoked");
+    assert_eq!(with("POST", "/v1/reload", "").status, 200);
+    assert_eq!(with("POST", "/v1/reload", " {}\n").status, 200);
+    // A list is for another endpoint.
+    let list = daemon.post("/v1/handoffs/check", json!([spec("list_0001")]));
+    assert!(list.json()["reasons"][0]["hint"].as_str().unwrap().contains("/v1/handoffs/batch"), "{list:?}");
 }
 
 #[test]
@@ -267,6 +306,12 @@ fn who_does_not_say_who_it_is_is_told_to() {
         {
             let reply = daemon.send(&request.clone().header("Authorization", authorization));
             assert_eq!((reply.status, reply.code().as_str()), (401, "AUTH_TOKEN_UNKNOWN"), "{authorization}");
+            let told = reply.text().contains("is not Bearer and a token");
+            assert_eq!(
+                told,
+                ["Bearer ", "Basic YTpi"].contains(&authorization),
+                "{authorization}: {reply:?}"
+            );
         }
     }
     let whatever =

@@ -153,6 +153,28 @@ fn a_reader_that_has_seen_more_than_there_is_is_told_so() {
     assert_eq!(next.next_event().unwrap().id, Some(head + 1));
 }
 
+/// What takes a token away is in the ledger a moment before it is in force.
+#[test]
+fn a_stream_does_not_tell_of_the_end_of_its_own_token() {
+    let daemon = Daemon::new();
+    for n in 0..short_or_long(10, 200) {
+        let name = format!("reader-{n}");
+        let token = daemon.token(&name, "auditor", None);
+        let request = Request::new("GET", "/v1/audit/stream?type=token.revoked").token(&token);
+        let mut events = Events::open(&daemon, &request);
+        let other = daemon.token("other", "auditor", None);
+        let revoke = |name: &str| {
+            let asked = Request::new("DELETE", &format!("/v1/tokens/{name}")).token(&daemon.admin);
+            assert_eq!(daemon.send(&asked).status, 200);
+        };
+        revoke("other");
+        assert!(events.next_event().unwrap().json()["wire"].as_str().unwrap().contains("\"other\""));
+        revoke(&name);
+        assert_eq!(events.next_event(), None, "{name}");
+        drop(other);
+    }
+}
+
 /// A reader that is cut off again and again, and says where it stopped, sees every entry once and in order.
 #[test]
 fn a_reader_that_comes_back_misses_nothing_and_sees_nothing_twice() {

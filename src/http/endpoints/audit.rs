@@ -1,6 +1,6 @@
 //! The ledger: searching, following, exporting and verifying it.
 
-use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, LIMIT, SEQUENCE, STREAM_AHEAD, TO};
+use super::{ANY, CODE, CORRELATION, CURSOR, DECISION, FROM, KIND, LIMIT, SEQUENCE, STREAM_AHEAD, TO};
 use super::{get, json, path, problem, query, text};
 use crate::callers::Act;
 use crate::http::endpoint::Endpoint;
@@ -12,7 +12,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             description: "Entries of the ledger, the newest first. All filters that are given must hold.",
             act: Some(Act::ReadAudit),
             parameters: vec![
-                query("type", ANY, "gate.decided", "Of this event type"),
+                query("type", KIND, "gate.decided", "Of this event type"),
                 query("handoffId", ANY, "hs_20260218_router_0001", "Of this handoff, every attempt at it"),
                 CORRELATION,
                 query("agent", ANY, "crypto-sage", "Of handoffs from or to this agent, or sent by it"),
@@ -44,7 +44,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             act: Some(Act::ReadAudit),
             parameters: vec![
                 query("from", SEQUENCE, "1", "Begin with this entry"),
-                query("type", ANY, "gate.decided", "Only this event type"),
+                query("type", KIND, "gate.decided", "Only this event type"),
             ],
             answers: vec![text(200, "text/event-stream", "Entries as they become durable"), STREAM_AHEAD],
             is_stream: true,

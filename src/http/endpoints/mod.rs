@@ -22,6 +22,7 @@ use axum::http::Method;
 
 use super::endpoint::{Content, Endpoint, Form, Handler, Parameter, Place, Reply, Voice};
 use crate::limits;
+use crate::wire::Kind;
 
 const fn query(
     name: &'static str,
@@ -66,7 +67,9 @@ const CURSOR: Parameter =
     query("cursor", Form::Cursor, "c2a", "Where the page before this one ended: its `next`");
 const FROM: Parameter = query("from", Form::Time, "2026-02-18T19:38:00Z", "From this time on");
 const TO: Parameter = query("to", Form::Time, "2026-02-19T00:00:00Z", "Before this time");
-const CODE: Parameter = query("code", ANY, "POLICY_SELF_TEST", "Named by this code");
+const CODE: Parameter = query("code", Form::Code, "POLICY_SELF_TEST", "Named by this code");
+const KIND: Form =
+    Form::Named { what: "event type", names: || Kind::ALL.iter().map(|kind| kind.as_str()).collect() };
 const CORRELATION: Parameter = query("correlationId", ANY, "swap_cycle_20260218_9001", "Of this cycle");
 const HANDOFF: Parameter = path("id", Form::Text { max: 256 }, "hs_20260218_router_0001", "The handoffId");
 

@@ -96,10 +96,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             body: Some(Body {
                 description: "Whose it is",
                 schema: "NewToken",
-                weight: Weight::Document,
+                weight: Weight::Act,
                 example: || json!({"name": "router-1", "role": "orchestrator", "agentId": "decision-router"}),
             }),
-            answers: vec![json(201, "Token", "The token, this once"), problem(409, "The name is taken")],
+            answers: vec![
+                json(201, "Token", "The token, this once"),
+                problem(409, "The name is taken"),
+                problem(422, "The body does not say what it must"),
+            ],
             ..get("/v1/tokens", "makeToken", "callers", "Make a token", handler!(tokens::make_token))
         },
         Endpoint {
