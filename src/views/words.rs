@@ -103,12 +103,15 @@ impl Words {
 
     /// One more mention was accepted in a correlation id.
     pub(super) fn mentioned(&mut self, store: &Connection, correlation: i64) -> Result<(), ViewsFault> {
-        const ONE_MORE: &str = "UPDATE correlations SET mentions = mentions + 1 WHERE correlation = ?1
-            RETURNING correlation_id, mentions";
-        let (correlation_id, mentions): (String, i64) =
-            store.prepare_cached(ONE_MORE)?.query_row([correlation], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        self.claims.take(cycle(correlation, &correlation_id, mentions - 1));
-        self.claims.put(cycle(correlation, &correlation_id, mentions));
+        // Not one statement with RETURNING: for each of those SQLite keeps a journal that it gives back to the system.
+        let (correlation_id, before): (String, i64) = store
+            .prepare_cached("SELECT correlation_id, mentions FROM correlations WHERE correlation = ?1")?
+            .query_row([correlation], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        store
+            .prepare_cached("UPDATE correlations SET mentions = ?2 WHERE correlation = ?1")?
+            .execute((correlation, before + 1))?;
+        self.claims.take(cycle(correlation, &correlation_id, before));
+        self.claims.put(cycle(correlation, &correlation_id, before + 1));
         Ok(())
     }
 
