@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const BINARY = process.env.HANDOFFD_BIN ?? join(here, '../../target/debug/handoffd');
+const TARGET = process.env.CARGO_TARGET_DIR ?? join(here, '../../target');
+const BINARY = process.env.HANDOFFD_BIN ?? join(TARGET, 'debug/handoffd');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const MINIMAL = JSON.parse(readFileSync(join(here, '../../docs/examples/taskspec-minimal.json'), 'utf8'));
 const MENTION = JSON.parse(readFileSync(join(here, '../../docs/examples/taskspec-delegated-read.json'), 'utf8'));
